@@ -12,16 +12,13 @@ from .load import FEEDING, Results, load, load_all
 from .marked import rewrite
 from .report import device_warning, told, where_line
 from .feeding import advice, capacity, open_load, prices, questions, tails, timeouts, transfers
-from .feeding.front import front, front_note
-from .feeding.headline import headline
+from .feeding.headline import front, front_note, headline, headline_note
 from .feeding.plots import ALL, capacities, load_stages, offered
 from .feeding.plots import headline as glance
 from .feeding.plots import prices as drawn_prices
 from .feeding.plots import timeouts as drawn_timeouts
 from .feeding.plots import transfers as drawn_transfers
-from .feeding.ring.block import ring_text
-from .feeding.ring.pair import pair_text
-from .feeding.story import headline_note
+from .feeding.ring.block import pair_text, ring_text
 from .handoff import story as handoff
 from .handoff.plots import by_size
 from .handoff.plots import several as drawn_several

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pandas as pd
 
+from ..catalogue import Experiment
 from ..errors import BadInput
 from ..load import Results, load_all
 from . import google_benchmark, hdr
-from .names import point_name
 
 Points = tuple[dict[str, pd.DataFrame], Results]
 
@@ -31,5 +31,25 @@ def _points(results: Results, several: bool) -> Points:
     """The points by name; if a folder has several experiments, the name starts with that of the experiment."""
     cells = results.cells[results.cells["status"] == "ok"]
     first = f"{results.experiment.name}/" if several else ""
-    names = pd.Series([first + point_name(cell, results) for _, cell in cells.iterrows()], cells.index, dtype=object)
+    names = pd.Series([first + _point_name(cell, results) for _, cell in cells.iterrows()], cells.index, dtype=object)
     return {name: group.sort_values("repetition") for name, group in cells.groupby(names, sort=False)}, results
+
+
+def _point_name(cell: pd.Series, results: Results) -> str:
+    """`host_polled+pinned/echo/cuda/payload_bytes:64/…`: includes every axis that applies, unless it has the value that
+    rows without the axis are given, so that older rows match. The name does not depend on other points."""
+    experiment = results.experiment
+    variant = "+".join(value for axis in experiment.variant if (value := str(cell[axis])) != "none")
+    first = [variant or experiment.name, *(str(cell[axis]) for axis in ("workload", "device") if axis in results.axes)]
+    rest = [
+        f"{axis}:{cell[axis]}"
+        for axis in results.axes
+        if axis not in (*experiment.variant, "workload", "device") and _is_set(experiment, axis, cell)
+    ]
+    return "/".join([*first, *rest])
+
+
+def _is_set(experiment: Experiment, axis: str, cell: pd.Series) -> bool:
+    known = experiment.axes.get(axis)
+    default = known.default if known and known.kind == "word" else 0
+    return cell[axis] not in (default, 0, "none")

@@ -8,7 +8,6 @@ the rate.
 """
 
 import json
-from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -28,13 +27,12 @@ _STATISTICS = {
 
 
 def write(experiments: list[tuple[dict[str, pd.DataFrame], Results]], out: Path) -> list[Path]:
-    benchmarks, families = [], count()
-    for points, results in experiments:
-        for point, group in points.items():
-            family = next(families)
-            for place, metric in enumerate(_series(results.experiment)):
-                where = {"family_index": family, "per_family_instance_index": place}
-                benchmarks += _entries(results.experiment, point, metric, group, where)
+    groups = [(results.experiment, *one) for points, results in experiments for one in points.items()]
+    benchmarks = []
+    for family, (experiment, point, group) in enumerate(groups):
+        for place, metric in enumerate(_series(experiment)):
+            where = {"family_index": family, "per_family_instance_index": place}
+            benchmarks += _entries(experiment, point, metric, group, where)
     document = {"context": _context(experiments), "benchmarks": benchmarks}
     return write_all({out: json.dumps(document, indent=1) + "\n"})
 
@@ -78,35 +76,25 @@ def _entries(experiment: Experiment, point: str, metric: Metric | None, group: p
         "time_unit": "ns",
     }
     times = pd.DataFrame({"real_time": real, "cpu_time": real * group["spinning_threads"].fillna(0)}).loc[group.index]
-    if metric is None:
-        for figure in _counters(experiment):
-            if group[figure].notna().all():
-                times["items_per_second" if figure == experiment.rate else figure] = group[figure]
+    for figure in _counters(experiment) if metric is None else ():
+        if group[figure].notna().all():
+            times["items_per_second" if figure == experiment.rate else figure] = group[figure]
     done = group["received"] if "received" in group else group["samples"]
-    entries = [
-        common
-        | {
-            "name": run_name,
-            "run_type": "iteration",
-            "repetition_index": place_in_group,
-            "iterations": int(received),
-        }
-        | {name: float(value) for name, value in row.items()}
-        for place_in_group, (received, (_, row)) in enumerate(zip(done, times.iterrows()))
-    ]
+    entries = []
+    for repetition, (count, values) in enumerate(zip(done, times.to_dict("records"))):
+        run = {"name": run_name, "run_type": "iteration", "repetition_index": repetition, "iterations": int(count)}
+        entries.append(common | run | values)
     for statistic, (unit, of) in _STATISTICS.items() if len(group) > 1 else ():
-        entries.append(
-            common
-            | {
-                "name": f"{run_name}_{statistic}",
-                "run_type": "aggregate",
-                "aggregate_name": statistic,
-                "aggregate_unit": unit,
-                "iterations": len(group),
-            }
-            # If no thread spins, all CPU times are 0, and so are their statistics.
-            | {name: float(of(values)) if values.any() else 0.0 for name, values in times.items()}
-        )
+        aggregate = {
+            "name": f"{run_name}_{statistic}",
+            "run_type": "aggregate",
+            "aggregate_name": statistic,
+            "aggregate_unit": unit,
+            "iterations": len(group),
+        }
+        # If no thread spins, all CPU times are 0, and so are their statistics.
+        values = {name: float(of(values)) if values.any() else 0.0 for name, values in times.items()}
+        entries.append(common | aggregate | values)
     return entries
 
 

@@ -26,7 +26,7 @@ from ..load import Results
 BITS, DIGITS = 8, 2  # HdrHistogram uses 2^8 sub-buckets for two significant digits
 LONGEST_NAME = 255  # maximum bytes of a name on Linux file systems
 LARGEST = 1 << 40  # ns, the end of the range in experiments/harness/measure/histogram.hpp
-_PLAIN, _COMPRESSED = 0x1C849313, 0x1C849314  # the cookies of version 2
+_V2, _COMPRESSED = 0x1C849313, 0x1C849314  # the cookies of version 2
 _LEGEND = '"StartTimestamp","Interval_Length","Interval_Max","Interval_Compressed_Histogram"'
 
 
@@ -39,10 +39,9 @@ def write(experiments: list[tuple[dict[str, pd.DataFrame], Results]], out: Path)
 def file_names(points: list[str], ending: str) -> dict[str, str]:
     """A file name of at most 255 bytes for each point. A name that would be longer, or equal to that of another point
     (ignoring case), ends with a hash of its point."""
-    plain = {point: re.sub(r"[/\x00-\x1f\x7f]", "_", point).replace(":", "-") for point in points}
-    shared = Counter(name.casefold() for name in plain.values())
-    names = {}
-    for point, name in plain.items():
+    names = {point: re.sub(r"[/\x00-\x1f\x7f]", "_", point).replace(":", "-") for point in points}
+    shared = Counter(name.casefold() for name in names.values())
+    for point, name in names.items():
         if shared[name.casefold()] > 1 or len(os.fsencode(name + ending)) > LONGEST_NAME:
             tail = "~" + hashlib.sha256(point.encode(errors="surrogateescape")).hexdigest()[:12]
             head = os.fsencode(name)[: LONGEST_NAME - len(tail + ending)]
@@ -85,8 +84,7 @@ def _interval(tag: str, summary: dict, start: float, cell: pd.Series) -> list[st
 def encode(counted: Histogram) -> str:
     """The compressed V2 payload in base64; see AbstractHistogram in https://github.com/HdrHistogram/HdrHistogram."""
     body = _counts(counted)
-    plain = struct.pack(">iiiiqqd", _PLAIN, len(body), 0, DIGITS, 1, LARGEST, 1.0) + body
-    packed = zlib.compress(plain)
+    packed = zlib.compress(struct.pack(">iiiiqqd", _V2, len(body), 0, DIGITS, 1, LARGEST, 1.0) + body)
     return base64.b64encode(struct.pack(">ii", _COMPRESSED, len(packed)) + packed).decode("ascii")
 
 

@@ -2,32 +2,35 @@
 
 from dataclasses import dataclass
 
-import numpy as np
 import pandas as pd
 
 from .. import quoted, stability, stats, units
 from ..document import Block, Heading, Link, Table, Text
 from ..load import Results
-from . import capacity, open_load
+from . import capacity, choose, open_load
+from .columns import COST, VARIANT
 
 TITLE = "Which should I use?"
 BOUNDS_NS = (20e3, 100e3, 1e6)  # bounds on p99, used if no capacity search sets its own
-COLUMNS = ["task", "bound", "use", "its rate", "host threads", "cores used", "SMs", "GPU power", "delivery"]
+COLUMNS = ["task", "bound", "use", "its rate", *(column.heading for column in COST), "runner-up", "evidence"]
 NUMBERS = {3, 4, 5, 6, 7}
+NOTE = (
+    "This table is based on {}. The highest rate wins; the runner-up is the best variant of another queue. Costs apply "
+    "at that rate and are medians over its repetitions or tries. “Cores used” is the benchmark process's CPU seconds "
+    "per second."
+)
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """The rate that a variant carries under a bound. `cost` has host_threads, own_cores, sms, power_w and delivery."""
+    """The rate that a variant carries under a bound."""
 
-    queue: str
-    variant: str
-    setting: str
+    line: pd.Series  # of the variant and its setting
     rate: float
     high: float  # upper end of the interval that a search found; equals `rate` if the rate was measured
-    said: str
+    text: str  # the rate in words
     cost: pd.Series
-    evidence: str  # the row's id and its directory, one per line
+    row: pd.Series  # the evidence
 
 
 Choices = dict[tuple[str, str], list[Candidate]]  # by task and bound
@@ -35,108 +38,76 @@ Choices = dict[tuple[str, str], list[Candidate]]  # by task and bound
 
 def blocks(results: Results) -> list[Block]:
     """The table and a note on how it was made; empty if no load is ok."""
-    contest = results.contest
-    for choose, made_of in (
+    for choose_from, source in (
         (_from_capacities, "capacity searches that each found an interval; variants are ranked by the median of "
          "the lower ends"),
         (_from_open_loads, "open loads: a rate counts if it and every lower rate were sustained"),
         (_from_closed_loads, "closed loads, which send a message only after an earlier one has returned: their latency "
          "leaves out the wait of a real load, so the rates are upper limits"),
     ):  # fmt: skip
-        choices = choose(results, contest)
-        if choices:
-            return [Heading(TITLE), _table(choices), Text(_note(made_of), "note")]
+        if choices := choose_from(results):
+            return [Heading(TITLE), _table(choices), Text(NOTE.format(source), "note")]
     return []
 
 
-def _note(made_of: str) -> str:
-    return (
-        f"This table is based on {made_of}. The highest rate wins; the runner-up is the best variant of another queue. "
-        "Costs apply at that rate and are medians over its repetitions or tries. “Cores used” is the benchmark "
-        "process's CPU seconds per second."
-    )
-
-
-def _from_capacities(results: Results, contest: set[str]) -> Choices:
+def _from_capacities(results: Results) -> Choices:
     found = capacity.answers(results)
     choices: Choices = {(line["task"], capacity.bound(line)): [] for _, line in found.iterrows()}
     for _, line in capacity.best_settings(found).iterrows():
-        if line["variant"] in contest and line["low"] > 0:
-            said = "\n".join(capacity.interval(*one) for one in line["intervals"])
+        if line["variant"] in results.contest and line["low"] > 0:
+            text = "\n".join(capacity.interval(*ends) for ends in line["intervals"])
             cost = capacity.spent(line, results.cells)
-            choices[line["task"], capacity.bound(line)].append(_candidate(line, line["low"], said, cost, line))
+            candidate = Candidate(line, line["low"], line["high"], text, cost, line)
+            choices[line["task"], capacity.bound(line)].append(candidate)
     return choices
 
 
-def _from_open_loads(results: Results, contest: set[str]) -> Choices:
+def _from_open_loads(results: Results) -> Choices:
     measured = open_load.points(results)
-    return _under_bounds(measured[measured["kept"]] if len(measured) else measured, "rate", results, contest)
+    return _under_bounds(measured[measured["kept"]], "rate", results)
 
 
-def _from_closed_loads(results: Results, contest: set[str]) -> Choices:
-    measured = stats.points(results.closed)
-    if measured.empty:
-        return {}
-    main = measured[measured["work"] == stats.main_work(measured)]
-    return _under_bounds(open_load.describe(main, results.closed), "messages_per_second", results, contest)
+def _from_closed_loads(results: Results) -> Choices:
+    measured = choose.main_work(stats.points(results.closed))
+    return _under_bounds(open_load.describe(measured, results.closed), "messages_per_second", results)
 
 
-def _under_bounds(points: pd.DataFrame, rate: str, results: Results, contest: set[str]) -> Choices:
+def _under_bounds(points: pd.DataFrame, rate: str, results: Results) -> Choices:
     """For each variant, the point with the highest rate among those whose p99 is within the bound."""
     choices: Choices = {}
-    for task, group in points.groupby("task", sort=False) if len(points) else ():
+    # An offered rate is a setting, so it carries no mark; only a measured rate does.
+    marked = ("p99",) if rate == "rate" else ("throughput", "p99")
+    for task, group in points.groupby("task", sort=False):
         for bound in BOUNDS_NS:
-            some = choices.setdefault((task, f"p99 ≤ {units.tick(units.nanoseconds)(bound)}"), [])
-            kept = group[(group["p99"] <= bound) & group["variant"].isin(contest)]
+            candidates = choices.setdefault((task, f"p99 ≤ {units.tick(units.nanoseconds)(bound)}"), [])
+            kept = group[(group["p99"] <= bound) & group["variant"].isin(results.contest)]
             for _, point in stats.best(kept, "variant", rate).iterrows():
-                said = f"{quoted.bound(point, True)}{units.messages_per_second(point[rate])}"
-                said += f"\np99 {units.nanoseconds(point['p99'])}"
-                # An offered rate is a setting, so it carries no mark; only a measured rate does.
-                said += stability.mark(point, "throughput", "p99") if rate != "rate" else stability.mark(point, "p99")
+                text = f"{quoted.bound(point, True)}{units.messages_per_second(point[rate])}"
+                text += f"\np99 {units.nanoseconds(point['p99'])}{stability.mark(point, *marked)}"
                 row = results.cells.loc[point["members"][0]]
-                some.append(_candidate(point, point[rate], said, point, row))
+                candidates.append(Candidate(point, point[rate], point[rate], text, point, row))
     return choices
-
-
-def _candidate(line: pd.Series, rate: float, said: str, cost: pd.Series | None, row: pd.Series) -> Candidate:
-    cost = pd.Series(dtype=object) if cost is None else cost
-    return Candidate(
-        line["queue"],
-        line["variant"],
-        line["setting"],
-        rate,
-        line.get("high", rate),
-        said,
-        cost,
-        f"{row['id']}\n{row['directory']}",
-    )
 
 
 def _table(choices: Choices) -> Table:
     rows, numbers = [], {}
     for (task, bound), candidates in choices.items():
-        ranked = sorted(candidates, key=lambda one: one.rate, reverse=True)
+        ranked = sorted(candidates, key=lambda candidate: candidate.rate, reverse=True)
         if not ranked:
-            rows.append([task, bound, "none of the measured queues", *[units.NOTHING] * (len(COLUMNS) - 1)])
+            rows.append([task, bound, "none of the measured queues", *[units.NOTHING] * (len(COLUMNS) - 3)])
             continue
         first = ranked[0]
-        second = next((one for one in ranked if one.queue != first.queue), None)
-        rows.append([task, bound, f"{first.variant}\n{first.setting}".strip(), first.said, *cost_cells(first.cost)])
-        number = numbers.setdefault(first.evidence, len(numbers) + 1)
-        rows[-1] += [_runner_up(first, second), Link(str(number), f"evidence-{number}", first.evidence)]
-    return Table([*COLUMNS, "runner-up", "evidence"], rows, NUMBERS)
+        second = next((other for other in ranked if other.line["queue"] != first.line["queue"]), None)
+        evidence = f"{first.row['id']}\n{first.row['directory']}"
+        number = numbers.setdefault(evidence, len(numbers) + 1)
+        costs = [column.cell(first.cost) for column in COST]
+        link = Link(str(number), f"evidence-{number}", evidence)
+        rows.append([task, bound, VARIANT.cell(first.line), first.text, *costs, _runner_up(first, second), link])
+    return Table(COLUMNS, rows, NUMBERS)
 
 
 def _runner_up(first: Candidate, second: Candidate | None) -> str:
     if second is None:
         return "no other measured queue"
     near = "\nno clear difference: the intervals overlap" if second.high > first.rate else ""
-    return f"{second.variant}\n{second.said}{near}"
-
-
-def cost_cells(cost: pd.Series) -> list[str]:
-    """Table cells for host threads, own cores, SMs, GPU power and delivery."""
-    threads, cores, sms, watts = (cost.get(name, np.nan) for name in ("host_threads", "own_cores", "sms", "power_w"))
-    power = f"{units.digits(watts)} W" if watts == watts else units.NOTHING
-    spent = [units.number(threads), units.ratio(cores), units.number(sms), power]
-    return [*spent, cost.get("delivery") or units.NOTHING]
+    return f"{second.line['variant']}\n{second.text}{near}"

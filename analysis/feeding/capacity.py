@@ -6,7 +6,11 @@ import pandas as pd
 from .. import flags, units
 from ..document import Table
 from ..load import COST, MACHINE, Results
+from .columns import TASK, VARIANT, Column, number
+from .columns import table as table_of
 from .open_load import describe
+
+EMPTY = pd.Series(dtype=object)
 
 
 def answers(results: Results) -> pd.DataFrame:
@@ -28,14 +32,14 @@ def answers(results: Results) -> pd.DataFrame:
 def _answer(searches: pd.DataFrame) -> dict:
     ok = searches[searches["status"] == "ok"]
     # A real search represents all, so that readers can inspect its row; for an even number, the lower middle one.
-    told = (ok if len(ok) else searches).sort_values("low", kind="stable").iloc[(max(len(ok), 1) - 1) // 2]
-    answer = {name: told[name] for name in ("low", "high", "id", "directory", "probes", "rates")}
+    median = (ok if len(ok) else searches).sort_values("low", kind="stable").iloc[(max(len(ok), 1) - 1) // 2]
+    answer = {name: median[name] for name in ("low", "high", "id", "directory", "probes", "rates")}
     return answer | {
         "intervals": list(zip(ok["low"], ok["high"])),
         "overlap": bool(ok["low"].max() < ok["high"].min()) if len(ok) > 1 else None,
-        "limit": (told["limit"] or "none failed: the highest rate tried was sustained")
+        "limit": (median["limit"] or "none failed: the highest rate tried was sustained")
         if len(ok)
-        else f"{told['status']}: {told['reason']}",
+        else f"{median['status']}: {median['reason']}",
     }
 
 
@@ -47,14 +51,13 @@ def best_settings(found: pd.DataFrame) -> pd.DataFrame:
     return found.loc[sorted(best.drop_duplicates(["task", "slo", "variant"]).index, key=list(found.index).index)]
 
 
-def spent(answer: pd.Series, cells: pd.DataFrame) -> pd.Series | None:
-    """The cost at the highest sustained rate of an answer (`low` or below): medians over the tries at that rate."""
-    mine = _tries(answer, cells)
-    mine = mine[(mine["rate"] <= answer["low"]) & flags.counting(mine)]
-    if mine.empty:
-        return None
-    there = mine[mine["rate"] == mine["rate"].max()]
-    return pd.concat([there[[*COST, *MACHINE]].median(), there[["delivery"]].iloc[0]])
+def spent(answer: pd.Series, cells: pd.DataFrame) -> pd.Series:
+    """The cost at the highest sustained rate of an answer (`low` or below): medians over the tries at that rate. Empty
+    if no try counts."""
+    tries = _tries(answer, cells)
+    tries = tries[(tries["rate"] <= answer["low"]) & flags.counting(tries)]
+    highest = tries[tries["rate"] == tries["rate"].max()]
+    return pd.concat([highest[[*COST, *MACHINE]].median(), highest[["delivery"]].iloc[0]]) if len(highest) else EMPTY
 
 
 def _tries(answer: pd.Series, cells: pd.DataFrame) -> pd.DataFrame:
@@ -78,21 +81,24 @@ def interval(low: float, high: float) -> str:
     return f"{ends[0].partition(' ')[0] if alike else ends[0]} to {ends[1]}"
 
 
+def _interval_lines(line: pd.Series) -> str:
+    return "\n".join(interval(*ends) for ends in line["intervals"]) or units.NOTHING
+
+
+BOUND = Column("bound", bound)
+SEARCHED = (
+    TASK,
+    BOUND,
+    VARIANT,
+    number("capacity, one line per search", _interval_lines),
+    Column("intervals overlap", lambda line: {None: units.NOTHING, True: "yes", False: "no"}[line["overlap"]]),
+    Column("why the next rate failed", lambda line: line["limit"]),
+)
+
+
 def table(found: pd.DataFrame) -> Table:
     """One line for each setting that was searched."""
-    rows = [
-        [
-            line["task"],
-            bound(line),
-            f"{line['variant']}\n{line['setting']}".strip(),
-            "\n".join(interval(*one) for one in line["intervals"]) or units.NOTHING,
-            {None: units.NOTHING, True: "yes", False: "no"}[line["overlap"]],
-            line["limit"],
-        ]
-        for _, line in found.iterrows()
-    ]
-    columns = ["task", "bound", "queue + transfer", "capacity, one line per search", "intervals overlap"]
-    return Table([*columns, "why the next rate failed"], rows, {3})
+    return table_of(SEARCHED, (line for _, line in found.iterrows()))
 
 
 def evidence(found: pd.DataFrame, cells: pd.DataFrame) -> Table | None:
@@ -105,43 +111,42 @@ def evidence(found: pd.DataFrame, cells: pd.DataFrame) -> Table | None:
             parts = [one for one in line["rates"] if one["rate"] == rate]
             kept = any(one["kept"] for one in parts)
             if line["low"] <= rate <= line["high"] or (rate > line["high"] and kept):
-                rows.append([*_identity_cells(line), *_outcome_cells(line, parts, tries[tries["rate"] == rate])])
+                identity = [column.cell(line) for column in (TASK, BOUND, VARIANT)]
+                rows.append([*identity, *_outcome_cells(line, parts, tries[tries["rate"] == rate])])
     columns = ["task", "bound", "queue + transfer", "rate", "tries that met the bound"]
     columns += ["met it without the generator's lag", "with a late generator", "unsteady", "disturbed, not counted"]
     return Table(columns, rows, {3, 5, 6, 7, 8}) if rows else None
 
 
-def _identity_cells(line: pd.Series) -> list[str]:
-    return [line["task"], bound(line), f"{line['variant']}\n{line['setting']}".strip()]
-
-
 def _outcome_cells(line: pd.Series, parts: list[dict], tries: pd.DataFrame) -> list[str]:
-    judged = [f"{one['kept']} of {one['tries']}: {one['verdict']}" for one in parts]
-    said = [text if one["part"] == 0 else f"again {text}" for one, text in zip(parts, judged)]
+    verdicts = [f"{part['kept']} of {part['tries']}: {part['verdict']}" for part in parts]
+    verdicts = [text if part["part"] == 0 else f"again {text}" for part, text in zip(parts, verdicts)]
     disturbed = (tries["status"] == "invalid") & (tries["cause"] == flags.DISTURBED)
     counted = tries[~disturbed]
     without = counted.get(f"{line['percentile']}_without_own_lag", pd.Series(dtype=float))
     prompt = int(((without <= line["bound_ns"]) & (counted["status"] == "ok")).sum())
     return [
         units.messages_per_second(parts[0]["rate"]),
-        "\n".join(said),
+        "\n".join(verdicts),
         f"{prompt} of {len(counted)}" if without.notna().any() else units.NOTHING,
         *(units.number(int(flags.having(counted, code).sum())) for code in (flags.LATE, flags.UNSTEADY)),
         units.number(int(disturbed.sum())),
     ]
 
 
+EVIDENCE_NOTE = (
+    "The table lists the tries at each rate from the lower to the upper end of an answer, and at higher rates if a try "
+    "met the bound. “Again”: the boundaries were judged a second time after all searches had ended. “Open”: the rate "
+    "was not judged."
+)
+
+
 def evidence_note(found: pd.DataFrame, cells: pd.DataFrame) -> str:
     """How to read the table of `evidence`, and how many tries were discarded."""
-    note = (
-        "The table lists the tries at each rate from the lower to the upper end of an answer, and at higher rates if a "
-        "try met the bound. “Again”: the boundaries were judged a second time after all searches had ended. “Open”: "
-        "the rate was not judged."
-    )
-    mine = [(line["variant"], _tries(line, cells)) for _, line in found.iterrows()]
-    lost = [(name, int((tries["cause"] == flags.DISTURBED).sum()), len(tries)) for name, tries in mine]
+    tries = [(line["variant"], _tries(line, cells)) for _, line in found.iterrows()]
+    lost = [(variant, int((some["cause"] == flags.DISTURBED).sum()), len(some)) for variant, some in tries]
     total, every = sum(count for _, count, _ in lost), sum(count for *_, count in lost)
     if not total:
-        return note
-    whose = ", ".join(f"{name} {count} of {tries}" for name, count, tries in lost if count)
-    return f"{note} {total} of {every} tries were disturbed and do not count: {whose}."
+        return EVIDENCE_NOTE
+    by_variant = ", ".join(f"{variant} {count} of {some}" for variant, count, some in lost if count)
+    return f"{EVIDENCE_NOTE} {total} of {every} tries were disturbed and do not count: {by_variant}."

@@ -1,14 +1,25 @@
-"""Notable points of closed loads: the lone message and the knee of each variant."""
+"""Notable points of closed loads."""
 
 import pandas as pd
 
 from ..stats import best
+from ..stats import main_work as _main_work
+
+
+def main_work(measured: pd.DataFrame) -> pd.DataFrame:
+    """The points with the main workload."""
+    return measured[measured["work"] == _main_work(measured)] if len(measured) else measured
+
+
+def alone(measured: pd.DataFrame) -> pd.DataFrame:
+    """The points with one message in flight."""
+    return measured[(measured["window"] == 1) & (measured["producers"] == 1)]
 
 
 def lone(measured: pd.DataFrame) -> pd.DataFrame:
-    """For each variant, its lone-message point: one message in flight, one producer, smallest payload, lowest p50."""
-    alone = measured[(measured["window"] == 1) & (measured["producers"] == 1)]
-    smallest = alone[alone["payload_bytes"] == alone.groupby("variant")["payload_bytes"].transform("min")]
+    """For each variant, its lone-message point: one message in flight, smallest payload, lowest p50."""
+    some = alone(measured)
+    smallest = some[some["payload_bytes"] == some.groupby("variant")["payload_bytes"].transform("min")]
     return best(smallest, "variant", "p50", largest=False)
 
 

@@ -3,10 +3,10 @@
 import pandas as pd
 
 from .. import quoted, stability, stats, units
-from ..document import Block, Heading, Table, Text
+from ..document import Block, Heading, Text
 from ..load import Results
-from . import open_load
-from .advice import cost_cells
+from . import choose, open_load
+from .columns import COST, Column, number, table
 
 TITLE = "What the peak costs"
 NOTE = (
@@ -17,36 +17,23 @@ NOTE = (
 
 
 def blocks(results: Results, measured: pd.DataFrame) -> list[Block]:
-    """The table and its note; empty if no row has cores or watts. `measured`: the points of closed loads."""
-    for peaks, rate, what in (_closed(measured), _open(results)):
-        if len(peaks) and peaks[["own_cores", "power_w"]].notna().any(axis=None):
-            return [Heading(TITLE), _table(peaks.sort_values(rate, ascending=False), rate, what), Text(NOTE, "note")]
+    """The table and its note; empty if no row has cores or watts. `measured`: the points of closed loads. Without
+    them, the table shows the highest rates sustained in open loads."""
+    loads = open_load.points(results)
+    for points, rate, heading in (
+        (choose.main_work(measured), "messages_per_second", "peak verified messages"),
+        (loads[loads["kept"]], "rate", "highest rate sustained"),
+    ):
+        best = stats.best(points, "variant", rate).sort_values(rate, ascending=False)
+        if best[["own_cores", "power_w"]].notna().any(axis=None):
+            return [Heading(TITLE), table(_columns(rate, heading), best.to_dict("records")), Text(NOTE, "note")]
     return []
 
 
-def _closed(measured: pd.DataFrame) -> tuple[pd.DataFrame, str, str]:
-    main = measured[measured["work"] == stats.main_work(measured)] if len(measured) else measured
-    return stats.best(main, "variant", "messages_per_second"), "messages_per_second", "peak verified messages"
+def _columns(rate: str, heading: str) -> list[Column]:
+    def rate_cell(point: dict) -> str:
+        mark = stability.mark(point, "throughput") if rate != "rate" else ""
+        return quoted.bound(point, True) + units.messages_per_second(point[rate]) + mark
 
-
-def _open(results: Results) -> tuple[pd.DataFrame, str, str]:
-    """The fallback if there are no closed loads: the highest sustained rate."""
-    found = open_load.points(results)
-    kept = found[found["kept"]] if len(found) else found
-    return (stats.best(kept, "variant", "rate") if len(kept) else kept), "rate", "highest rate sustained"
-
-
-def _table(peaks: pd.DataFrame, rate: str, what: str) -> Table:
-    rows = [
-        [
-            point["variant"],
-            quoted.bound(point, True)
-            + units.messages_per_second(point[rate])
-            + (stability.mark(point, "throughput") if rate != "rate" else ""),
-            units.size(point["payload_bytes"]),
-            *cost_cells(point),
-        ]
-        for _, point in peaks.iterrows()
-    ]
-    columns = ["queue + transfer", what, "payload", "host threads", "cores used", "SMs", "GPU power", "delivery"]
-    return Table(columns, rows, {1, 2, 3, 4, 5, 6})
+    payload = number("payload", lambda point: units.size(point["payload_bytes"]))
+    return [Column("queue + transfer", lambda point: point["variant"]), number(heading, rate_cell), payload, *COST]

@@ -1,4 +1,7 @@
-"""The headline table: the peaks and lone-message latency of each queue, and their cost."""
+"""Each queue and transfer at its best under closed loads: the headline table of the report, and the front page's."""
+
+from collections.abc import Callable
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -7,85 +10,135 @@ from ..document import Table
 from ..load import Results
 from ..tables import place, varying
 from . import choose
+from .columns import Column, number, table
 
-_HEADLINE = [
-    "queue + transfer",
-    "peak verified messages",
-    "of ceiling",
-    "of generator's limit",
-    "peak verified bytes",
-    "of ceiling",
-    "lone p50",
-    "lone p99",
-    "lone p99.9",
-    "× floor",
-    "host threads",
-    "SMs",
-    "delivery",
-]
+RATE, BYTES = "messages_per_second", "bytes_per_second"
+FRONT_NOTE = (
+    "Medians of n repetitions with their 95 % intervals. Lone: the latency of one message of the smallest size with no "
+    "other in flight. Each figure is for the variant's best settings, so a row's figures belong to different points. "
+    "Unstable: {}."
+)
+
+NOTE = (
+    "Figures are medians over repetitions, with the 95 % interval in brackets. “Lone”: one message in flight, one "
+    "producer, smallest payload. “Of ceiling”: the measured rate as a share of what the named hardware, or Redis "
+    "alone, allows. “× floor”: lone p50 divided by the lowest possible. Bytes are payload bytes one way. Threads, SMs "
+    "and delivery refer to the peak message rate."
+)
+NO_LONE = "The sweep has no lone-message cell: add window 1 with producers 1."
+
+
+class Best(NamedTuple):
+    """A variant's points with the most messages, with the most bytes, and with the shortest lone message."""
+
+    messages: pd.Series
+    data: pd.Series
+    lone: pd.Series | None
+
+
+def _fastest(points: pd.DataFrame) -> dict[str, Best]:
+    """The variants, fastest first."""
+    messages = stats.best(points, "variant", RATE).set_index("variant", drop=False)
+    data = stats.best(points, "variant", BYTES).set_index("variant")
+    lone = choose.lone(points).set_index("variant")
+    return {
+        variant: Best(messages.loc[variant], data.loc[variant], lone.loc[variant] if variant in lone.index else None)
+        for variant in messages.sort_values(RATE, ascending=False).index
+    }
+
+
+VARIANT = Column("queue + transfer", lambda best: best.messages["variant"])
+
+
+def _lone(heading: str, cell: Callable) -> Column:
+    return number(heading, lambda best: units.NOTHING if best.lone is None else cell(best.lone))
 
 
 def headline(results: Results, measured: pd.DataFrame, work: str) -> Table:
     """One line per variant, fastest first: its peaks, its lone-message latency, and their cost."""
-    chosen = measured[measured["work"] == work]
     shown = varying(results)
-    messages = stats.best(chosen, "variant", "messages_per_second").set_index("variant")
-    data = stats.best(chosen, "variant", "bytes_per_second").set_index("variant")
-    alone = choose.lone(chosen).set_index("variant")
-    cells = results.cells[results.cells["work"] == work]
-    fastest = list(messages.sort_values("messages_per_second", ascending=False).index)
-    nothing_ok = [name for name in cells.sort_values("rank")["variant"].unique() if name not in fastest]
-    rows = []
-    for variant in [*fastest, *nothing_ok]:
-        if variant in nothing_ok:
-            statuses = ", ".join(sorted(set(cells.loc[cells["variant"] == variant, "status"])))
-            rows.append([variant, f"no ok cell ({statuses})", *[units.NOTHING] * (len(_HEADLINE) - 2)])
-            continue
-        rows.append(
-            [
-                variant,
-                *_peak(results, messages.loc[variant], data.loc[variant], shown),
-                *_alone(alone.loc[variant] if variant in alone.index else None),
-                *_cost(messages.loc[variant]),
-            ]
-        )
-    return Table(_HEADLINE, rows, set(range(1, len(_HEADLINE) - 1)))
 
-
-def _peak(results: Results, messages: pd.Series, data: pd.Series, shown: list[str]) -> list[str]:
-    def said(point, metric, formatter) -> str:
+    def peak(point, metric: str, formatter) -> str:
         value = quoted.figure(formatter, point, metric, True)
         return f"{value}\n{place(results, point, shown)}".strip() + stability.mark(point, "throughput")
 
-    return [
-        said(messages, "messages_per_second", units.messages_per_second),
-        _of_ceiling(messages),
-        units.percent(messages["driver_ratio"]),
-        said(data, "bytes_per_second", units.bytes_per_second),
-        _of_ceiling(data),
+    columns = [
+        VARIANT,
+        number("peak verified messages", lambda best: peak(best.messages, RATE, units.messages_per_second)),
+        number("of ceiling", lambda best: of_ceiling(best.messages)),
+        number("of generator's limit", lambda best: units.percent(best.messages["driver_ratio"])),
+        number("peak verified bytes", lambda best: peak(best.data, BYTES, units.bytes_per_second)),
+        number("of ceiling", lambda best: of_ceiling(best.data)),
+        _lone("lone p50", _lone_p50),
+        _lone("lone p99", _lone_p99),
+        _lone("lone p99.9", lambda point: units.nanoseconds(point["p999"])),
+        _lone("× floor", _lone_floor),
+        number("host threads", lambda best: _threads(best.messages)),
+        number("SMs", lambda best: units.number(best.messages["sms"])),
+        Column("delivery", lambda best: best.messages["delivery"] or units.NOTHING),
     ]
+    fastest = _fastest(measured[measured["work"] == work])
+    found = table(columns, fastest.values())
+    cells = results.cells[results.cells["work"] == work]
+    for variant, rows in cells.sort_values("rank").groupby("variant", sort=False):
+        if variant not in fastest:
+            statuses = ", ".join(sorted(set(rows["status"])))
+            found.rows.append([variant, f"no ok cell ({statuses})", *[units.NOTHING] * (len(columns) - 2)])
+    return found
 
 
-def _of_ceiling(point: pd.Series) -> str:
+def headline_note(results: Results, measured: pd.DataFrame) -> str:
+    """How to read the headline table."""
+    lacks = [NO_LONE] if choose.lone(measured).empty else []
+    return " ".join([NOTE, *lacks, *stats.explained(results)])
+
+
+def of_ceiling(point: pd.Series) -> str:
+    """The share of the limit that binds the message rate, and that limit's name."""
     ratio, name = point["messages_per_second_ratio"], point["messages_per_second_bound"]
     bound = quoted.bound(point, True) if name else ""
     return f"{bound}{units.percent(ratio)}\n{name}".strip()
 
 
-def _alone(point: pd.Series | None) -> list[str]:
-    if point is None:
-        return [units.NOTHING] * 4
+def _lone_p50(point: pd.Series) -> str:
     p50 = quoted.figure(units.nanoseconds, point, "p50", False)
-    return [
-        f"{p50}\n{units.size(point['payload_bytes'])}{stability.mark(point, 'p50')}",
-        quoted.bound(point, False) + units.nanoseconds(point["p99"]) + stability.mark(point, "p99"),
-        units.nanoseconds(point["p999"]),
-        f"{units.ratio(point['latency_ns_ratio'])}\n{point['latency_ns_bound']}".strip(),
+    return f"{p50}\n{units.size(point['payload_bytes'])}{stability.mark(point, 'p50')}"
+
+
+def _lone_p99(point: pd.Series) -> str:
+    return quoted.bound(point, False) + units.nanoseconds(point["p99"]) + stability.mark(point, "p99")
+
+
+def _lone_floor(point: pd.Series) -> str:
+    return f"{units.ratio(point['latency_ns_ratio'])}\n{point['latency_ns_bound']}".strip()
+
+
+def _threads(point: pd.Series) -> str:
+    spinning = point["spinning_threads"]
+    return units.number(point["host_threads"]) + (f"\n{units.number(spinning)} spin" if spinning > 0 else "")
+
+
+def front(results: Results) -> Table | None:
+    """The variants that deliver, the fastest first, in as few columns as answer the question; None if no row counts."""
+
+    def figure(point, column: str, formatter, stable_if: str, larger: bool = True) -> str:
+        unstable = ", unstable" if stable_if in point["unstable"] else ""
+        return quoted.figure(formatter, point, column, larger, ranged=()) + unstable
+
+    measured = choose.main_work(stats.points(results.closed))
+    delivering = measured[measured["variant"].isin(results.contest)]
+    columns = [
+        VARIANT,
+        number("n", lambda best: units.number(best.messages["repetitions"])),
+        number("peak messages", lambda best: figure(best.messages, RATE, units.messages_per_second, "throughput")),
+        number("peak bytes, one way", lambda best: figure(best.data, BYTES, units.bytes_per_second, "throughput")),
+        _lone("lone p50", lambda point: figure(point, "p50", units.nanoseconds, "p50", False)),
+        number("host threads", lambda best: units.number(best.messages["host_threads"])),
+        Column("delivery", lambda best: best.messages["delivery"]),
     ]
+    return table(columns, _fastest(delivering).values()) if len(measured) else None
 
 
-def _cost(point: pd.Series) -> list[str]:
-    threads = units.number(point["host_threads"])
-    if point["spinning_threads"] > 0:
-        threads += f"\n{units.number(point['spinning_threads'])} spin"
-    return [threads, units.number(point["sms"]), point["delivery"] or units.NOTHING]
+def front_note(results: Results) -> str:
+    """How to read the table."""
+    return " ".join([FRONT_NOTE.format(stability.rule(results.experiment)), *stats.explained(results)])

@@ -13,6 +13,7 @@ import pandas as pd
 from .. import flags, quoted, stability, stats, tables, units
 from ..document import Table
 from ..load import Results
+from .columns import TASK, VARIANT, number
 
 SAME_RATE = 1.05  # rates within this ratio form one point, because repeated searches try slightly different rates
 SUSTAINED, UNSUSTAINABLE = "sustained", "unsustainable"
@@ -21,7 +22,7 @@ TIMES = ("p50", "p99", f"p50_{WITHOUT_LAG}", f"p99_{WITHOUT_LAG}")
 FIGURES = (*TIMES, "messages_per_second")
 METRICS = (*FIGURES, "host_threads", "sms", "own_cores", "power_w")
 # Axes that, with the rate, define the load; the other axes are settings of the queue.
-_ASKED = ("payload_bytes", "arrivals", "burst_us", "pause_us", "payload_mix", "priority_mix", "trace_file")
+_LOAD = ("payload_bytes", "arrivals", "burst_us", "pause_us", "payload_mix", "priority_mix", "trace_file")
 
 
 def points(results: Results) -> pd.DataFrame:
@@ -35,9 +36,10 @@ def points(results: Results) -> pd.DataFrame:
 def _points(results: Results) -> pd.DataFrame:
     cells = results.cells[results.cells["open"] & results.cells["due_per_second"].notna()]
     cells = cells[cells["status"].isin(["ok", "unsustainable"])]
-    if cells.empty:
-        return pd.DataFrame()
     keys = ["variant", "rank", "machine", "work", *[axis for axis in results.axes if axis != "rate"]]
+    if cells.empty:
+        columns = [*keys, *METRICS, "rate", "state", "generator", "curve", "task", "setting", "kept"]
+        return pd.DataFrame(columns=columns).astype({"kept": bool})
     cells = cells.assign(
         curve=cells.groupby(keys, sort=False, dropna=False).ngroup(), beyond=cells["status"] == "unsustainable"
     )
@@ -77,10 +79,12 @@ def same_rates(rates: pd.Series) -> np.ndarray:
 def describe(lines: pd.DataFrame, results: Results) -> pd.DataFrame:
     """Adds `task` (the load, in words) and `setting` (the queue's settings on the axes that vary, in words), and sorts
     the lines by task: the main workload first, then by payload."""
+    if lines.empty:
+        return lines.assign(task=[], setting=[])
     lines = lines if "arrivals" in lines else lines.assign(arrivals="closed")
     main = stats.main_work(lines)
     several = lines["work"].nunique() > 1
-    shown = [axis for axis in tables.varying(results) if axis not in (*_ASKED, "rate")]
+    shown = [axis for axis in tables.varying(results) if axis not in (*_LOAD, "rate")]
     order = pd.DataFrame(
         {"other": lines["work"] != main, "work": lines["work"], "arrivals": lines["arrivals"] != "poisson"}
         | {axis: lines[axis] for axis in ("payload_bytes", "rank")}
@@ -93,17 +97,16 @@ def describe(lines: pd.DataFrame, results: Results) -> pd.DataFrame:
 
 def _task(results: Results, line: pd.Series, several_works: bool) -> str:
     """The load in words: '64 B', 'fma_chain, 4 KiB, bursts of 100 µs, pauses of 900 µs'."""
-    unsaid = ("poisson", "closed", *(("bursts",) if line.get("burst_us", 0) else ()))  # the burst length implies bursts
-    arrivals = "" if line["arrivals"] in unsaid else line["arrivals"]
-    rest = [axis for axis in _ASKED[2:] if line.get(axis, 0) not in (0, "none")]
+    # A burst length implies bursts.
+    implied = ("poisson", "closed", *(("bursts",) if line.get("burst_us", 0) else ()))
+    arrivals = "" if line["arrivals"] in implied else line["arrivals"]
+    rest = [axis for axis in _LOAD[2:] if line.get(axis, 0) not in (0, "none")]
     parts = [line["work"] if several_works else "", units.size(line["payload_bytes"]), arrivals]
     return ", ".join(part for part in [*parts, tables.place(results, line, rest)] if part)
 
 
 def curves(measured: pd.DataFrame) -> pd.DataFrame:
     """For each task and variant, the points of the setting that sustained the highest rate."""
-    if measured.empty:
-        return measured
     best = measured.assign(top=measured["rate"].where(measured["kept"], 0)).sort_values(
         ["top", "p99"], ascending=[False, True], kind="stable"
     )
@@ -129,11 +132,11 @@ def plateau(curve: pd.DataFrame) -> pd.Series | None:
 def saturation(measured: pd.DataFrame) -> Table:
     """For each curve, the highest sustained rate, and what happened at the lowest rate that was not sustained."""
     rows = []
-    for (task, variant), curve in measured.groupby(["task", "variant"], sort=False):
+    for _, curve in measured.groupby(["task", "variant"], sort=False):
         first = plateau(curve)
         top = curve.loc[curve["rate"].where(curve["kept"]).idxmax()] if curve["kept"].any() else None
-        line = [task, f"{variant}\n{curve['setting'].iloc[0]}".strip()]
-        line += [units.NOTHING] * 3 if top is None else [units.messages_per_second(top["rate"]), *latencies(top)]
+        line = [column.cell(curve.iloc[0]) for column in (TASK, VARIANT)]
+        line += [units.NOTHING] * 3 if top is None else [column.cell(top) for column in (DUE, P50, P99)]
         line += [units.NOTHING] * 3 if first is None else _first_failure_cells(first)
         rows.append([*line, units.number(int(curve["generator"].sum()))])
     columns = ["task", "queue + transfer", "sustained up to", "its p50", "its p99", "first rate not sustained"]
@@ -143,29 +146,34 @@ def saturation(measured: pd.DataFrame) -> Table:
 
 def note(results: Results) -> str:
     """How to read the tables of open loads."""
-    said = f"{quoted.NOTE} A point with a late generator also shows its lowest and its highest repetition."
-    return f"{said} {flags.legend(results.cells[results.cells['open']])}".strip()
-
-
-def latencies(point: pd.Series) -> list[str]:
-    """p50 and p99 with their intervals, and also without the generator's lag if that makes them clearly shorter."""
-    return [_latency(point, name) for name in ("p50", "p99")]
+    note = f"{quoted.NOTE} A point with a late generator also shows its lowest and its highest repetition."
+    return f"{note} {flags.legend(results.cells[results.cells['open']])}".strip()
 
 
 def _latency(point: pd.Series, name: str) -> str:
-    said = quoted.figure(units.nanoseconds, point, name, False) + stability.mark(point, name)
+    """The latency with its interval, and also without the generator's lag if that makes it clearly shorter."""
+    text = quoted.figure(units.nanoseconds, point, name, False) + stability.mark(point, name)
     without = f"{name}_{WITHOUT_LAG}"
     shorter = point[without] < 0.95 * point[name] or point[f"{without}_greatest"] < 0.95 * point[f"{name}_greatest"]
     if not shorter:
-        return said
+        return text
     ends = [units.nanoseconds(point[f"{without}_{end}"]) for end in ("least", "greatest")]
-    whole = f", {ends[0]} to {ends[1]}" if point["generator"] and ends[0] != ends[1] else ""
-    return f"{said}\nwithout the generator's lag {units.nanoseconds(point[without])}{whole}"
+    extent = f", {ends[0]} to {ends[1]}" if point["generator"] and ends[0] != ends[1] else ""
+    return f"{text}\nwithout the generator's lag {units.nanoseconds(point[without])}{extent}"
 
 
 def _first_failure_cells(point: pd.Series) -> list[str]:
-    back = quoted.figure(units.messages_per_second, point, "messages_per_second", True)
     missed, every = point["missed"], point["repetitions"]
     some = f"in {missed} of {every} repetitions: " if missed < every else ""
-    rate = units.messages_per_second(point["rate"])
-    return [rate, back + stability.mark(point, "throughput"), some + point["reason"]]
+    return [DUE.cell(point), RETURNED.cell(point), some + point["reason"]]
+
+
+def _returned(point: pd.Series) -> str:
+    returned = quoted.figure(units.messages_per_second, point, "messages_per_second", True)
+    return returned + stability.mark(point, "throughput")
+
+
+DUE = number("due", lambda point: units.messages_per_second(point["rate"]))
+P50 = number("p50", lambda point: _latency(point, "p50"))
+P99 = number("p99", lambda point: _latency(point, "p99"))
+RETURNED = number("results returned", _returned)

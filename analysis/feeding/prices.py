@@ -7,20 +7,23 @@ from .. import flags, quoted, stats, units
 from ..document import Table
 from ..interval import ratio
 from ..load import Results
+from .columns import Column, number
+from .columns import table as table_of
 
 AGAINST = "redis_list"
 NOTE = (
-    f"{quoted.NOTE} Each queue is shown at its best measured point. In the spec `guarantees` a search, equally long for "
-    "each queue, found the points of “most messages”. The settings of “one message per element” (one, two and four "
+    f"{quoted.NOTE} Each queue is shown at its best measured point. In the spec `guarantees` a search, equally long "
+    "for each queue, found the points of “most messages”. The settings of “one message per element” (one, two and four "
     "workers) and of lone messages (one in flight) were fixed, not searched for. "
     f"“× {AGAINST}” is the ratio of the medians; its interval combines those of both."
 )
 # Each measure: its name, a filter for its points, its metric, whether higher is better, and its formatter.
+RATE = ("messages_per_second", True, units.messages_per_second)
 MEASURES = (
-    ("most messages", lambda points: points["window"] > 1, "messages_per_second", True, units.messages_per_second),
-    ("one message per element", lambda points: (points["window"] > 1) & _single(points), "messages_per_second", True, units.messages_per_second),
+    ("most messages", lambda points: points["window"] > 1, *RATE),
+    ("one message per element", lambda points: (points["window"] > 1) & _single(points), *RATE),
     ("lone p50", lambda points: points["window"] == 1, "p50", False, units.nanoseconds),
-)  # fmt: skip
+)
 
 
 def _single(points: pd.DataFrame) -> pd.Series:
@@ -53,36 +56,25 @@ def prices(results: Results) -> pd.DataFrame:
             base = best.loc[AGAINST]
             for line, point in best.iterrows():
                 share, low, high = ratio(point, base, metric) if line != AGAINST else (1.0, np.nan, np.nan)
-                found.append(
-                    {"line": line, "delivery": _promise(line, point), "payload": payload, "measure": measure}
-                    | {"point": point, "share": share, "share_low": low, "share_high": high}
-                )
-    return pd.DataFrame(found).sort_values("line", kind="stable", ignore_index=True) if found else pd.DataFrame()
-
-
-def _promise(line: str, point: pd.Series) -> str:
-    return "results effectively once" if line != point["queue"] else point["delivery"]
+                delivery = "results effectively once" if line != point["queue"] else point["delivery"]
+                found.append((line, delivery, payload, measure, point, share, low, high))
+    columns = ["line", "delivery", "payload", "measure", "point", "share", "share_low", "share_high"]
+    return pd.DataFrame(found, columns=columns).sort_values("line", kind="stable", ignore_index=True)
 
 
 def table(found: pd.DataFrame) -> Table:
     """One line per queue, one column per measure and payload."""
-    columns = [(name, payload) for name, *_ in MEASURES for payload in sorted(found["payload"].unique())]
-    at = {(row.measure, row.payload, row.line): row for row in found.itertuples()}
-    columns = [key for key in columns if any((*key, line) in at for line in found["line"])]
-    metrics = {name: (metric, formatter) for name, _, metric, _, formatter in MEASURES}
-    rows = []
-    for line, delivery in found.drop_duplicates("line")[["line", "delivery"]].itertuples(index=False):
-        row = [line, delivery]
-        for measure, payload in columns:
-            one = at.get((measure, payload, line))
-            row.append(units.NOTHING if one is None else _ratio_cell(one, *metrics[measure]))
-        rows.append(row)
-    heads = [f"{measure}, {units.size(payload)}" for measure, payload in columns]
-    return Table(["queue", "delivery", *heads], rows, set(range(2, 2 + len(columns))))
+    columns = [Column("queue", lambda queue: queue.line), Column("delivery", lambda queue: queue.delivery)]
+    for name, _, metric, _, formatter in MEASURES:
+        for payload, some in found[found["measure"] == name].groupby("payload"):
+            at = {price.line: _ratio_cell(price, metric, formatter) for price in some.itertuples()}
+            cell = lambda queue, at=at: at.get(queue.line, units.NOTHING)  # noqa: E731
+            columns.append(number(f"{name}, {units.size(payload)}", cell))
+    return table_of(columns, found.drop_duplicates("line").itertuples())
 
 
-def _ratio_cell(one, metric: str, formatter) -> str:
-    said = formatter(one.point[metric]) + flags.mark(one.point)
-    if one.line == AGAINST:
-        return said
-    return f"{said}\n× {units.spread(units.ratio, one.share, one.share_low, one.share_high)}"
+def _ratio_cell(price, metric: str, formatter) -> str:
+    figure = formatter(price.point[metric]) + flags.mark(price.point)
+    if price.line == AGAINST:
+        return figure
+    return f"{figure}\n× {units.spread(units.ratio, price.share, price.share_low, price.share_high)}"

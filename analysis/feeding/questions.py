@@ -6,6 +6,7 @@ from .. import answer, quoted, units
 from ..answer import Question
 from ..document import Block
 from ..load import Results
+from . import choose
 
 NOTE = (
     f"{quoted.NOTE} Each queue and transfer is shown with its best settings. “Ratio”: how many times better the best "
@@ -35,7 +36,7 @@ def _largest_common(measured: pd.DataFrame) -> pd.DataFrame:
 
 
 def _alone(measured: pd.DataFrame) -> pd.DataFrame:
-    return _smallest(measured[(measured["window"] == 1) & (measured["producers"] == 1)])
+    return _smallest(choose.alone(measured))
 
 
 def _with_size(text: str):

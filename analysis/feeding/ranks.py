@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import permutations
 from pathlib import Path
 
@@ -9,9 +10,11 @@ import pandas as pd
 
 from .. import flags, quoted, units
 from ..answer import usable
-from ..document import Table, markdown_table
+from ..document import markdown_table
 from ..load import Results, load
 from ..marked import publish
+from . import choose
+from .columns import Column, number, table
 
 APART = 1.5  # if two variants differ by this ratio in the sweep, the search must rank them in the same order
 ENOUGH = 0.7  # share of the sweep's peak that the search must reach
@@ -19,9 +22,9 @@ ENOUGH = 0.7  # share of the sweep's peak that the search must reach
 
 @dataclass(frozen=True)
 class Measure:
-    said: str
+    name: str
     metric: str
-    formatter: object
+    formatter: Callable
     largest: bool  # higher is better
     payload: Callable[[set[int]], int]  # picks one of the payloads that both have
     lone: bool = False
@@ -47,7 +50,8 @@ def write_ranks(found: str, swept: str, page: str | None, check: bool) -> int:
 def best(measure: Measure, *several: Results) -> tuple[int, list[pd.DataFrame]]:
     """The payload and, for each of the results, the best point of each variant with that payload. Rates with
     different payloads are not comparable, so the payload is one that all results have."""
-    every = [_chosen(measure, usable(results.closed)) for results in several]
+    every = [usable(results.closed) for results in several]
+    every = [choose.alone(points) if measure.lone else points for points in every]
     shared = set.intersection(*(set(points["payload_bytes"]) for points in every))
     payload = measure.payload(shared) if shared else 0
     found = []
@@ -58,69 +62,62 @@ def best(measure: Measure, *several: Results) -> tuple[int, list[pd.DataFrame]]:
     return payload, found
 
 
-def _chosen(measure: Measure, points: pd.DataFrame) -> pd.DataFrame:
-    return points[(points["window"] == 1) & (points["producers"] == 1)] if measure.lone else points
-
-
 def disagreements(measure: Measure, quick: Results, feeding: Results) -> list[str]:
     """Pairs of variants that clearly differ in the sweep but are ranked in another order by the search, and peaks that
     the search missed."""
     _, points = best(measure, quick, feeding)
-    found, swept = (some[measure.metric] for some in points)
+    found, swept = (some[measure.metric] ** (1 if measure.largest else -1) for some in points)
     shared = [variant for variant in swept.index if variant in found.index]
-    problems = [f"{measure.said}: {variant} was not searched" for variant in swept.index if variant not in found.index]
+    problems = [f"{measure.name}: {variant} was not searched" for variant in swept.index if variant not in found.index]
     for better, worse in permutations(shared, 2):
-        ratio = swept[better] / swept[worse] if measure.largest else swept[worse] / swept[better]
-        ahead = found[better] > found[worse] if measure.largest else found[better] < found[worse]
-        if ratio >= APART and not ahead:
-            problems.append(f"{measure.said}: {better} is {ratio:.2g} × better than {worse} but not ranked above it")
-    for variant in shared:
-        share = found[variant] / swept[variant]
-        if measure.largest and share < ENOUGH:
-            problems.append(f"{measure.said}: {variant} reaches {share:.0%}")
+        ratio = swept[better] / swept[worse]
+        if ratio >= APART and not found[better] > found[worse]:
+            problems.append(f"{measure.name}: {better} is {ratio:.2g} × better than {worse} but not ranked above it")
+    if measure.largest:
+        shares = {variant: found[variant] / swept[variant] for variant in shared}
+        problems += [f"{measure.name}: {name} reaches {share:.0%}" for name, share in shares.items() if share < ENOUGH]
     return problems
 
 
 def ranks_text(quick: Results, feeding: Results, problems: list[str]) -> str:
-    columns = ["queue + transfer"]
-    values = [(measure, *best(measure, quick, feeding)) for measure in MEASURES]
-    for measure, payload, _ in values:
-        columns += [f"{measure.said}, {units.size(payload)}, sweep", "search", "search / sweep"]
-    variants = values[0][2][1].index
-    rows = []
-    for variant in variants:
-        row = [variant]
-        for measure, _, (found, swept) in values:
-            points = [some.loc[variant] if variant in some.index else None for some in (swept, found)]
-            row += [units.NOTHING if point is None else _figure_cell(measure, point) for point in points]
-            row.append(units.NOTHING if any(point is None for point in points) else _ratio_cell(measure, *points))
-        rows.append(row)
+    columns = [column for measure in MEASURES for column in _columns(measure, quick, feeding)]
+    variants = best(MEASURES[0], quick, feeding)[1][1].index
     verdict = (
-        f"The search ranks every pair of variants that are at least {APART} × apart in the sweep in the same order, and "
-        f"each peak of the search is at least {ENOUGH:.0%} of the sweep's."
+        f"The search ranks every pair of variants that are at least {APART} × apart in the sweep in the same order, "
+        f"and each peak of the search is at least {ENOUGH:.0%} of the sweep's."
         if not problems
         else "Disagreements: " + "; ".join(problems) + "."
     )
     where = f"Search: {quick.directories[0]}; sweep: {feeding.directories[0]}. Figures are medians over repetitions."
-    marks = [_mark_sentence(name, results) for name, results in (("search", quick), ("sweep", feeding))]
-    note = " ".join([where, *(said for said in marks if said)])
-    return "\n\n".join([markdown_table(Table(columns, rows, set(range(1, len(columns))))), verdict, note])
+    note = " ".join(filter(None, [where, _legend("search", quick), _legend("sweep", feeding)]))
+    return "\n\n".join([markdown_table(table([Column("queue + transfer", str), *columns], variants)), verdict, note])
 
 
-def _figure_cell(measure: Measure, point: pd.Series) -> str:
-    return quoted.bound(point, measure.largest) + measure.formatter(point[measure.metric]) + flags.mark(point)
+def _columns(measure: Measure, quick: Results, feeding: Results) -> list[Column]:
+    payload, (found, swept) = best(measure, quick, feeding)
+
+    def figure(points: pd.DataFrame, variant: str) -> str:
+        if variant not in points.index:
+            return units.NOTHING
+        point = points.loc[variant]
+        return quoted.bound(point, measure.largest) + measure.formatter(point[measure.metric]) + flags.mark(point)
+
+    def ratio(variant: str) -> str:
+        if variant not in found.index or variant not in swept.index:
+            return units.NOTHING
+        search, sweep = found.loc[variant], swept.loc[variant]
+        if sweep["limited"] and search["limited"]:
+            return "unknown"
+        bound = quoted.bound(search, measure.largest) or quoted.bound(sweep, not measure.largest)
+        return f"{bound}{search[measure.metric] / sweep[measure.metric]:.2f}"
+
+    heading = f"{measure.name}, {units.size(payload)}, sweep"
+    figures = number(heading, partial(figure, swept)), number("search", partial(figure, found))
+    return [*figures, number("search / sweep", ratio)]
 
 
-def _ratio_cell(measure: Measure, swept: pd.Series, found: pd.Series) -> str:
-    """Search / sweep."""
-    if swept["limited"] and found["limited"]:
-        return "unknown"
-    bound = quoted.bound(found, measure.largest) or quoted.bound(swept, not measure.largest)
-    return f"{bound}{found[measure.metric] / swept[measure.metric]:.2f}"
-
-
-def _mark_sentence(name: str, results: Results) -> str:
+def _legend(name: str, results: Results) -> str:
     """What the marks mean, and how many rows of these results have them."""
     cells = results.closed.cells
-    told = " ".join(one for one in (flags.legend(cells), flags.limited_said(cells)) if one)
-    return f"In the {name}: {told}" if told else ""
+    legend = " ".join(filter(None, (flags.legend(cells), flags.limited_said(cells))))
+    return f"In the {name}: {legend}" if legend else ""

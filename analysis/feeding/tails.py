@@ -6,7 +6,9 @@ import pandas as pd
 from .. import units
 from ..document import Table
 from ..load import Results, machine_letters
-from .open_load import SAME_RATE, UNSUSTAINABLE, latencies
+from .columns import TASK, VARIANT
+from .columns import table as table_of
+from .open_load import DUE, P50, P99, SAME_RATE, UNSUSTAINABLE
 
 ROUND = ("round_ns", "round_p99_ns")  # median and 99th percentile of the floor
 SAME = ["task", "machine", "device"]
@@ -20,8 +22,6 @@ NOTE = (
 def table(results: Results, measured: pd.DataFrame) -> Table | None:
     """Each queue followed by the load generator alone, and the floors at the end. `measured`: one curve for each task
     and variant. None if no queue shares a rate with null."""
-    if measured.empty:
-        return None
     kept = measured[measured["kept"] & (measured["queue"] != "null")]
     # A late generator does not disqualify null's rows: the generator is what they measure.
     alone = measured[(measured["queue"] == "null") & (measured["state"] != UNSUSTAINABLE)]
@@ -29,19 +29,10 @@ def table(results: Results, measured: pd.DataFrame) -> Table | None:
     pairs = [pair for _, curve in curves if (pair := _highest_common(curve, alone)) is not None]
     if not pairs:
         return None
-    rows = [
-        [
-            point["task"],
-            units.messages_per_second(point["rate"]),
-            f"{point['variant']}\n{point['setting']}".strip(),
-            *latencies(point),
-        ]
-        for pair in pairs
-        for point in pair
-    ]
+    found = table_of((TASK, DUE, VARIANT, P50, P99), [point for pair in pairs for point in pair])
     machines = dict.fromkeys((queue["machine"], queue["device"]) for queue, _ in pairs)
-    rows += [row for machine, device in machines if (row := _floor(results, machine, device)) is not None]
-    return Table(["task", "due", "queue + transfer", "p50", "p99"], rows, {1, 3, 4})
+    found.rows.extend(row for machine, device in machines if (row := _floor(results, machine, device)) is not None)
+    return found
 
 
 def _highest_common(curve: pd.DataFrame, alone: pd.DataFrame) -> tuple[pd.Series, pd.Series] | None:
@@ -60,6 +51,6 @@ def _floor(results: Results, machine: str, device: str) -> list[str] | None:
         return None
     letters = machine_letters(results.cells)
     where = f" @{letters[machine]}" if len(letters) > 1 else ""
-    said = [units.nanoseconds(limits.loc[[name], "value"].median()) for name in ROUND]
-    told = limits.loc[[ROUND[0]], "method"].iloc[0]
-    return [units.NOTHING, "half of the bus", f"the GPU and its bus alone{where}\n{told}", *said]
+    times = [units.nanoseconds(limits.loc[[name], "value"].median()) for name in ROUND]
+    method = limits.loc[[ROUND[0]], "method"].iloc[0]
+    return [units.NOTHING, "half of the bus", f"the GPU and its bus alone{where}\n{method}", *times]

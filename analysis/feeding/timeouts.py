@@ -4,10 +4,12 @@ from dataclasses import replace
 
 import pandas as pd
 
-from .. import quoted, stability, tables, units
+from .. import tables, units
 from ..document import Table, markdown_table
 from ..load import Results
 from . import open_load
+from .columns import TASK, Column, number
+from .columns import table as table_of
 
 AXIS = "batch_timeout_us"
 NOTE = (
@@ -26,14 +28,12 @@ def lines(results: Results) -> pd.DataFrame:
     # Group by the requested rate: in a short phase, the rate actually due varies more than the rates of one search.
     cells = results.cells[results.cells["rate"] > 0]
     measured = open_load.points(replace(results, cells=cells.assign(due_per_second=cells["rate"].astype(float))))
-    if measured.empty:
-        return measured
     keys = ["machine", "task", "variant", *(axis for axis in results.axes if axis not in ("rate", AXIS)), "rate"]
     measured["line"] = measured.groupby(keys, sort=False, dropna=False).ngroup()
     measured["timeouts"] = measured.groupby("line")[AXIS].transform("nunique")
     measured = measured[measured["timeouts"] > 1]
-    fullest = measured.sort_values("timeouts", ascending=False, kind="stable").drop_duplicates(["task", "variant", "rate"])
-    return measured[measured["line"].isin(fullest["line"])]
+    ranked = measured.sort_values("timeouts", ascending=False, kind="stable")
+    return measured[measured["line"].isin(ranked.drop_duplicates(["task", "variant", "rate"])["line"])]
 
 
 def in_order(found: pd.DataFrame) -> list[pd.DataFrame]:
@@ -47,27 +47,21 @@ def in_order(found: pd.DataFrame) -> list[pd.DataFrame]:
 def table(results: Results, found: pd.DataFrame) -> Table:
     """One line per point."""
     shown = [axis for axis in tables.varying(results) if axis not in (AXIS, "rate", "payload_bytes", "arrivals")]
-    rows = []
-    for line in in_order(found):
-        for _, point in line.iterrows():
-            back = quoted.figure(units.messages_per_second, point, "messages_per_second", True)
-            rows.append(
-                [
-                    point["task"],
-                    f"{point['variant']}\n{tables.place(results, point, shown)}".strip(),
-                    units.messages_per_second(point["rate"]),
-                    said(point[AXIS]),
-                    *open_load.latencies(point),
-                    back + stability.mark(point, "throughput"),
-                    "yes" if point["state"] == open_load.SUSTAINED else "no",
-                ]
-            )
-    columns = ["task", "queue + transfer", "due", "held back for", "p50", "p99", "results returned", "sustained"]
-    return Table(columns, rows, {2, 3, 4, 5, 6})
+    columns = (
+        TASK,
+        Column("queue + transfer", lambda point: f"{point['variant']}\n{tables.place(results, point, shown)}".strip()),
+        open_load.DUE,
+        number("held back for", lambda point: _timeout(point[AXIS])),
+        open_load.P50,
+        open_load.P99,
+        open_load.RETURNED,
+        Column("sustained", lambda point: "yes" if point["state"] == open_load.SUSTAINED else "no"),
+    )
+    return table_of(columns, [point for line in in_order(found) for _, point in line.iterrows()])
 
 
-def said(timeout_us: float) -> str:
-    return units.tick(units.nanoseconds)(1e3 * timeout_us) if timeout_us else "0"
+def _timeout(microseconds: float) -> str:
+    return units.tick(units.nanoseconds)(1e3 * microseconds) if microseconds else "0"
 
 
 def note(results: Results) -> str:

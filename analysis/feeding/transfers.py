@@ -1,6 +1,7 @@
 """The best transfer for each payload and batch, with each transfer at the settings that a search found for it: compares
 the best with the runner-up and with the choice of `auto`."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pandas as pd
@@ -9,10 +10,11 @@ from .. import answer, interval, quoted, stability, stats, tables, units
 from ..document import Table, markdown_table
 from ..load import Results
 from ..ranking import Ranking
+from .columns import Column, number
+from .columns import table as table_of
 
 AUTO = "auto"
 METRIC = "messages_per_second"
-PLACE = ("queue", "payload_bytes", "batch")
 SETTINGS = ("window", "producers", "workers")
 NOTE = (
     f"{quoted.NOTE} Each transfer is shown with the settings that a search found for this payload and batch; the "
@@ -36,13 +38,10 @@ class Place(Ranking):
 
     @property
     def clear(self) -> bool:
-        """Whether the best is clearly faster than the runner-up."""
-        return self.second is not None and above(self.best, self.second)
-
-
-def above(first: pd.Series, second: pd.Series) -> bool:
-    """Whether the first is clearly faster: false if an interval is missing or the second rate is only a lower bound."""
-    return bool(first[f"{METRIC}_low"] > second[f"{METRIC}_high"]) and not second["limited"]
+        """Whether the best is clearly faster than the runner-up: false if an interval is missing or if the runner-up's
+        rate is only a lower bound."""
+        best, second = self.best, self.second
+        return second is not None and best[f"{METRIC}_low"] > second[f"{METRIC}_high"] and not second["limited"]
 
 
 def places(results: Results) -> list[Place]:
@@ -50,85 +49,66 @@ def places(results: Results) -> list[Place]:
     points = _found(results)
     if points.empty:
         return []
-    several = []
-    for (queue, payload, batch), some in points.groupby(list(PLACE)):
+    found = []
+    for place, some in points.groupby(["queue", "payload_bytes", "batch"]):
         ranked = some.sort_values(METRIC, ascending=False, kind="stable").drop_duplicates("transfer")
-        own = [point for _, point in ranked[ranked["transfer"] == AUTO].iterrows()]
-        rest = [point for _, point in ranked[ranked["transfer"] != AUTO].iterrows()]
-        if rest:
-            auto = own[0] if own else None
-            several.append(Place(queue, payload, batch, rest, auto, "" if auto is None else _chosen(results, auto)))
-    return several if any(place.second is not None for place in several) else []
+        ranked = {point["transfer"]: point for _, point in ranked.iterrows()}
+        auto = ranked.pop(AUTO, None)
+        if ranked:
+            chosen = "" if auto is None else _chosen(results, auto)
+            found.append(Place(*place, list(ranked.values()), auto, chosen))
+    return found if any(place.second is not None for place in found) else []
 
 
 def _found(results: Results) -> pd.DataFrame:
     """The points found by searches with a given batch. A search such as `quick` chooses a different batch for each
     transfer, so its points do not allow a comparison at equal batch."""
-    settings = _settings(results)
-    if not settings:
+    if not results.tried:
         return pd.DataFrame()
-    cells = results.closed.cells
-    fresh = cells[[_key(results, cell) in settings for cell in cells.to_dict("records")]]
-    measured: dict[tuple, set] = {}
-    for queue, transfer, payload, batch in zip(*(fresh[axis] for axis in ("queue", "transfer", *PLACE[1:]))):
-        measured.setdefault((queue, transfer, payload), set()).add(batch)
-    tried: dict[tuple, set] = {}
-    for one in results.tried:
-        if one["batch"] == one.get("window"):
-            continue  # the window caps the batch, so a larger batch may have been given
-        tried.setdefault((one["queue"], one["transfer"], one["payload_bytes"]), set()).add(one["batch"])
-    given = {variant for variant, batches in tried.items() if batches <= measured.get(variant, set())}
-    points = answer.usable(results.closed)
-    if points.empty:
-        return points
-    kept = [
-        point["transfer"] != "none"
-        and (point["queue"], point["transfer"], point["payload_bytes"]) in given
-        and _key(results, point) in settings
-        for point in points.to_dict("records")
-    ]
-    return points[kept].dropna(subset=[METRIC])
-
-
-def _settings(results: Results) -> set[tuple]:
-    experiment = results.experiment
-    return {
+    experiment, variant = results.experiment, ["queue", "transfer", "payload_bytes"]
+    settings = {
         tuple(one[axis] if axis in one else experiment.missing(axis, one) for axis in results.axes)
         for one in results.tried
     }
 
+    def of_searches(rows: pd.DataFrame) -> pd.DataFrame:
+        return rows[[row in settings for row in rows[results.axes].astype(object).itertuples(index=False, name=None)]]
 
-def _key(results: Results, point: dict) -> tuple:
-    return tuple(point[axis] for axis in results.axes)
+    tried = pd.DataFrame(results.tried)
+    # If the batch equals the window, the window may have capped a larger batch that was given.
+    tried = tried[tried["batch"] != tried.get("window")].groupby(variant)["batch"].agg(set)
+    measured = of_searches(results.closed.cells).groupby(variant)["batch"].agg(set)
+    given = [name for name, batches in tried.items() if batches <= measured.get(name, set())]
+    points = of_searches(answer.usable(results.closed)).dropna(subset=[METRIC])
+    return points[(points["transfer"] != "none") & pd.MultiIndex.from_frame(points[variant]).isin(given)]
 
 
 def _chosen(results: Results, auto: pd.Series) -> str:
     """The transfer that `auto` chose; if repetitions chose differently, all of them."""
-    told = [one.get("transfer", "") for one in results.cells.loc[auto["members"], "chosen"]]
-    return " or ".join(dict.fromkeys(one for one in told if one))
+    chosen = [choice.get("transfer") for choice in results.cells.loc[auto["members"], "chosen"]]
+    return " or ".join(dict.fromkeys(filter(None, chosen)))
 
 
 def table(results: Results, found: list[Place]) -> Table:
     """One line per payload and batch."""
-    queues = len({place.queue for place in found}) > 1
-    rows = [
-        [
-            *([place.queue] if queues else []),
-            units.size(place.payload),
-            units.number(place.batch),
-            _transfer_cell(results, place.best),
-            rate(place.best),
-            quoted.figure(units.bytes_per_second, place.best, "bytes_per_second", True),
-            *_runner_up_cells(results, place),
-            *_auto_cells(place),
-        ]
-        for place in found
+
+    def of_second(heading: str, cell: Callable, missing: str = units.NOTHING, right: bool = True) -> Column:
+        return Column(heading, lambda place: missing if place.second is None else cell(place), right)
+
+    columns = [
+        number("payload", lambda place: units.size(place.payload)),
+        number("batch", lambda place: units.number(place.batch)),
+        Column("best transfer", lambda place: _transfer_cell(results, place.best)),
+        number("messages", lambda place: _rate_cell(place.best)),
+        number("bytes", lambda place: quoted.figure(units.bytes_per_second, place.best, "bytes_per_second", True)),
+        of_second("runner-up", lambda place: _transfer_cell(results, place.second), "no other was measured", False),
+        of_second("its messages", lambda place: _rate_cell(place.second)),
+        of_second("ratio", lambda place: _ratio(place.best, place.second) + ("" if place.clear else "\nunclear")),
+        Column("auto chose", lambda place: place.chosen or units.NOTHING),
+        number("auto / best", _auto_cell),
     ]
-    first = [*(["queue"] if queues else []), "payload", "batch"]
-    columns = [*first, "best transfer", "messages", "bytes", "runner-up", "its messages", "ratio"]
-    columns += ["auto chose", "auto / best"]
-    at = len(first)
-    return Table(columns, rows, {at - 2, at - 1, at + 1, at + 2, at + 4, at + 5, at + 7})
+    several = len({place.queue for place in found}) > 1
+    return table_of([*([Column("queue", lambda place: place.queue)] if several else []), *columns], found)
 
 
 def _transfer_cell(results: Results, point: pd.Series) -> str:
@@ -139,27 +119,19 @@ def _transfer_cell(results: Results, point: pd.Series) -> str:
     return f"{point['transfer']}\n{tables.place(results, point, shown)}".strip()
 
 
-def rate(point: pd.Series) -> str:
-    said = quoted.figure(units.messages_per_second, point, METRIC, True)
+def _rate_cell(point: pd.Series) -> str:
+    figure = quoted.figure(units.messages_per_second, point, METRIC, True)
     alone = "\none repetition" if point["repetitions"] == 1 else ""
-    return f"{said}{alone}{stability.mark(point, 'throughput')}"
+    return f"{figure}{alone}{stability.mark(point, 'throughput')}"
 
 
-def _runner_up_cells(results: Results, place: Place) -> list[str]:
-    second = place.second
-    if second is None:
-        return ["no other was measured", units.NOTHING, units.NOTHING]
-    doubt = "" if place.clear else "\nunclear"
-    return [_transfer_cell(results, second), rate(second), _share(place.best, second) + doubt]
-
-
-def _auto_cells(place: Place) -> list[str]:
+def _auto_cell(place: Place) -> str:
     if place.auto is None:
-        return [units.NOTHING, units.NOTHING]
-    return [place.chosen or units.NOTHING, _share(place.auto, place.best) + stability.mark(place.auto, "throughput")]
+        return units.NOTHING
+    return _ratio(place.auto, place.best) + stability.mark(place.auto, "throughput")
 
 
-def _share(one: pd.Series, other: pd.Series) -> str:
+def _ratio(one: pd.Series, other: pd.Series) -> str:
     """The ratio of their rates. If the load generator limited one of them, the ratio is only a bound; if it limited
     both, the ratio is unknown."""
     if one["limited"] and other["limited"]:

@@ -1,6 +1,6 @@
 """The section of the experiment `feeding`."""
 
-from ..feeding import details, questions, story
+from ..feeding import details, questions, section
 from ..feeding.plots import draw_all
 from . import Section
 
@@ -12,8 +12,8 @@ SECTION = Section(
     names=details.NAMES,
     said=details.SAID,
     draw=draw_all,
-    warnings=story.warnings,
+    warnings=section.warnings,
     answer=questions.blocks,
-    summary=story.summary,
-    body=story.body,
+    summary=section.summary,
+    body=section.body,
 )

@@ -6,7 +6,8 @@ from ... import flags
 from ...load import Results
 from ...plots.style import Drawing, looks, mark_cpu
 from ...stats import points
-from . import capacities, distribution, headline, heatmap, load_stages, offered, percentiles, prices, stages, throughput, timeouts, transfers, window
+from . import capacities, distribution, headline, heatmap, load_stages, offered, percentiles, prices, stages
+from . import throughput, timeouts, transfers, window
 from .styles import Styles
 
 CLOSED = (headline, throughput, distribution, window, heatmap, stages)  # of loads that keep the window full
@@ -25,5 +26,5 @@ def draw_all(results: Results, narrow: bool = False) -> list[Drawing]:
         for drawing in drawings:
             if drawing.figure:
                 mark_cpu(drawing.figure, results.devices)
-    told = " ".join(one for one in (flags.legend(results.cells), flags.limited_said(results.cells)) if one)
-    return [replace(drawing, caption=f"{drawing.caption} {told}".strip()) for drawing in drawings]
+    legend = " ".join(filter(None, (flags.legend(results.cells), flags.limited_said(results.cells))))
+    return [replace(drawing, caption=f"{drawing.caption} {legend}".strip()) for drawing in drawings]

@@ -12,6 +12,12 @@ from .styles import Styles
 
 NAME, TITLE = "capacity", "Capacity under a bound"
 SPACE = 0.6  # share of a line's height for its searches
+CAPTION = (
+    "Each bar is one search. All rates tried up to its left end met the bound, and none at or beyond its right end "
+    "did; between the ends, chance decides. An arrow means that the search found no such end. On the right: the median "
+    "of the left ends (the lower of two), or “none” if not even the lowest rate met the bound. A variant with several "
+    "settings is shown with the setting of highest capacity."
+)
 
 
 def draw(results: Results, styles: Styles) -> Drawing | None:
@@ -20,16 +26,10 @@ def draw(results: Results, styles: Styles) -> Drawing | None:
         return None
     tasks = list(found["task"].unique())
     bounds = list(found.sort_values("bound_ns", kind="stable")["slo"].unique())
-    said = {line["slo"]: capacity.bound(line) for _, line in found.iterrows()}
+    wording = {line["slo"]: capacity.bound(line) for _, line in found.iterrows()}
     variants = list(found.sort_values("rank")["variant"].unique())
-    figure, panels = styles.figure(
-        3 + 3.4 * len(bounds),
-        0.8 + len(tasks) * (1.1 + 0.5 * len(variants)),
-        rows=len(tasks),
-        columns=len(bounds),
-        sharex=True,
-        sharey=True,
-    )
+    size = 3 + 3.4 * len(bounds), 0.8 + len(tasks) * (1.1 + 0.5 * len(variants))
+    figure, panels = styles.figure(*size, rows=len(tasks), columns=len(bounds), sharex=True, sharey=True)
     ends = np.array([end for line in found["intervals"] for one in line for end in one])
     ends = ends[np.isfinite(ends) & (ends > 0)]
     limits = (ends.min() / 2, ends.max() * 2) if len(ends) else (1, 10)
@@ -39,7 +39,7 @@ def draw(results: Results, styles: Styles) -> Drawing | None:
         axes.set_xlim(*limits)
         for _, line in found[(found["task"] == task) & (found["slo"] == bound)].iterrows():
             _line(axes, variants.index(line["variant"]), line, styles.line(line["variant"])["color"], limits)
-        axes.set_title(f"{task}, {said[bound]}", loc="left")
+        axes.set_title(f"{task}, {wording[bound]}", loc="left")
         axes.grid(axis="y", visible=False)
         axes.minorticks_off()
     for axes in panels[-1:] if styles.narrow else panels[-len(bounds) :]:
@@ -47,15 +47,7 @@ def draw(results: Results, styles: Styles) -> Drawing | None:
         axes.set_xlabel("messages due per second")
     panels[0].set_yticks(range(len(variants)), variants)
     panels[0].set_ylim(len(variants) - 0.4, -0.6)
-    return Drawing(
-        NAME,
-        TITLE,
-        "Each bar is one search. All rates tried up to its left end met the bound, and none at or beyond its right end "
-        "did; between the ends, chance decides. An arrow means that the search found no such end. On the right: the "
-        "median of the left ends (the lower of two), or “none” if not even the lowest rate met the bound. A variant "
-        "with several settings is shown with the setting of highest capacity.",
-        figure,
-    )
+    return Drawing(NAME, TITLE, CAPTION, figure)
 
 
 def _line(axes, place: int, line: pd.Series, colour: str, limits: tuple[float, float]) -> None:

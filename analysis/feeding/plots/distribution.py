@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.ticker import FuncFormatter, NullLocator
 
-from ... import stats, units
+from ... import units
 from ...histogram import Histogram, merge
 from ...load import Results
 from ...plots.style import Drawing, log_axis
@@ -13,10 +13,16 @@ from .styles import Styles
 
 NAME, TITLE = "latency_distribution", "Latency distribution"
 BAND_STEPS = 80
+CAPTION = (
+    "Each line combines all repetitions; the shade spans the lowest to the highest repetition. Each step to the right "
+    "is ten times rarer, and a line ends at its slowest sample. A flat line means predictable latency. The knee is the "
+    "point with the lowest p99 among those within 5 % of a variant's highest message rate."
+)
+NO_LONE = " The sweep has no lone-message cell (window 1, producers 1)."
 
 
 def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
-    measured = measured[measured["work"] == stats.main_work(measured)] if len(measured) else measured
+    measured = choose.main_work(measured)
     panels = [
         (title, chosen)
         for title, chosen in (
@@ -37,15 +43,7 @@ def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
     log_axis(all_axes[0].yaxis, units.nanoseconds)
     all_axes[0].set_ylabel("latency")
     styles.legend(figure, all_axes)
-    lacks = "" if len(panels) == 2 else " The sweep has no lone-message cell (window 1, producers 1)."
-    return Drawing(
-        NAME,
-        TITLE,
-        "Each line combines all repetitions; the shade spans the lowest to the highest repetition. Each step to the "
-        "right is ten times rarer, and a line ends at its slowest sample. A flat line means predictable latency. The "
-        "knee is the point with the lowest p99 among those within 5 % of a variant's highest message rate." + lacks,
-        figure,
-    )
+    return Drawing(NAME, TITLE, CAPTION + (NO_LONE if len(panels) < 2 else ""), figure)
 
 
 def _histograms(results: Results, members: list[int]) -> list[Histogram]:

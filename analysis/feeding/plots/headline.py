@@ -9,49 +9,49 @@ from .. import choose
 from .styles import Styles
 
 NAME, TITLE = "headline", "At a glance"
+RATE = "messages_per_second"
+CAPTION = (
+    "Workload {}. Markers are medians of the repetitions, and thin whiskers are their 95 % intervals. The first panel "
+    "shows the best point of each variant; higher is better."
+)
+WITH_LONE = (
+    " The second panel shows one message in flight with the smallest payload; a line joins p50 and p99; lower is "
+    "better."
+)
+MISSING = "There is nothing to compare because no cell is ok."
 
 
 def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
     if measured.empty:
-        return Drawing(NAME, TITLE, "", None, "There is nothing to compare because no cell is ok.")
-    work = stats.main_work(measured)
-    chosen = measured[measured["work"] == work]
-    peak, alone = stats.best(chosen, "variant", "messages_per_second"), choose.lone(chosen)
-    order = list(peak.sort_values("messages_per_second")["variant"])
+        return Drawing(NAME, TITLE, "", None, MISSING)
+    chosen = choose.main_work(measured)
+    peak, alone = stats.best(chosen, "variant", RATE).sort_values(RATE), choose.lone(chosen)
+    order = list(peak["variant"])
     columns = 1 + bool(len(alone))
     figure, panels = styles.figure(1 + 5 * columns, 1.6 + 0.42 * len(order), columns=columns, sharey=True)
     left, right = panels[0], panels[-1]
-    for place, variant in enumerate(order):
-        point = peak[peak["variant"] == variant].iloc[0]
+    for place, (_, point) in enumerate(peak.iterrows()):
         _peak(left, place, point, styles)
-        for _, lone_point in alone[alone["variant"] == variant].iterrows():
+        for _, lone_point in alone[alone["variant"] == point["variant"]].iterrows():
             _alone(right, place, lone_point, styles)
     left.set_yticks(range(len(order)), order)
     left.set_ylim(-0.6, len(order) - 0.3)
-    rates = peak[["messages_per_second_low", "messages_per_second"]].stack()
+    rates = peak[[f"{RATE}_low", RATE]].stack()
     _finish(left, "peak verified messages per second", units.number, rates)
     if len(alone):
         right.tick_params(axis="y", length=0)
         times = alone[["p50_low", "p50", "p99", "p99_high"]].stack()
         _finish(right, "lone-message latency: p50 (marker), p99 (tick)", units.nanoseconds, times)
-    caption = (
-        f"Workload {work}. Markers are medians of the repetitions, and thin whiskers are their 95 % intervals. The "
-        "first panel shows the best point of each variant; higher is better."
-    )
-    if len(alone):
-        caption += (
-            " The second panel shows one message in flight with the smallest payload; a line joins p50 and p99; "
-            "lower is better."
-        )
+    caption = CAPTION.format(chosen["work"].iloc[0]) + (WITH_LONE if len(alone) else "")
     return Drawing(NAME, TITLE, caption, figure)
 
 
 def _peak(axes, place: int, point, styles: Styles) -> None:
-    value = point["messages_per_second"]
-    whiskers(axes, point, "messages_per_second", place, styles.line(point["variant"])["color"])
+    value = point[RATE]
+    whiskers(axes, point, RATE, place, styles.line(point["variant"])["color"])
     axes.plot([value], [place], **styles.marker(point["variant"]))
-    said = quoted.sign(point, True) + units.number(value) + flags.mark(point)
-    _number(axes, said, max(value, point["messages_per_second_high"]), place)
+    text = quoted.sign(point, True) + units.number(value) + flags.mark(point)
+    _number(axes, text, max(value, point[f"{RATE}_high"]), place)
 
 
 def _alone(axes, place: int, point, styles: Styles) -> None:

@@ -6,10 +6,20 @@ from ... import units
 from ...load import Results
 from ...plots.style import Drawing, log_axis
 from .. import open_load
-from .styles import Styles
+from .styles import Styles, by_variant, error_bars
 
 NAME, TITLE = "offered_load", "Latency against offered load up to saturation"
 LATE = "#000000"  # crosses on points with a late generator
+CAPTION = (
+    "Response time starts when a message was due, not when it was sent, so it includes the time that messages wait for "
+    "a slow queue (no coordinated omission). Markers are medians of the repetitions, and whiskers are their 95 % "
+    "intervals. Hollow: the backlog grew in at least one repetition, so the rate is not sustainable, and the latency "
+    "only reflects how long the phase was. Dash-dotted vertical line: the plateau, which is the rate of results at the "
+    "first such rate. A variant with several settings is shown with the one that sustains the highest rate."
+)
+CROSSED = (
+    " A cross: the generator itself was late in at least one repetition ({} of {} rows); the time includes its lag."
+)
 
 
 def draw(results: Results, styles: Styles) -> Drawing | None:
@@ -23,14 +33,15 @@ def draw(results: Results, styles: Styles) -> Drawing | None:
         for axes, metric in zip(panels[2 * row :], ("p50", "p99")):
             axes.set(xscale="log", yscale="log", xlabel="messages due per second")
             axes.set_xlim(chosen["rate"].min() / 1.5, chosen["rate"].max() * 1.5)  # room also around a single rate
-            for variant in chosen.sort_values("rank")["variant"].unique():
-                _curve(axes, chosen[chosen["variant"] == variant].sort_values("rate"), metric, styles.line(variant))
+            for variant, points in by_variant(chosen):
+                _curve(axes, points.sort_values("rate"), metric, styles.line(variant))
             log_axis(axes.xaxis, units.number)
             log_axis(axes.yaxis, units.nanoseconds)
             axes.set_title(f"{task}: {metric}", loc="left")
         panels[2 * row].set_ylabel("response time")
     styles.legend(figure, panels)
-    return Drawing(NAME, TITLE, _caption(measured), figure)
+    late, rows = int(measured["generator"].sum()), int(measured["repetitions"].sum())
+    return Drawing(NAME, TITLE, CAPTION + (CROSSED.format(late, rows) if late else ""), figure)
 
 
 def _curve(axes, curve: pd.DataFrame, metric: str, style: dict) -> None:
@@ -39,31 +50,10 @@ def _curve(axes, curve: pd.DataFrame, metric: str, style: dict) -> None:
     bare = {name: style[name] for name in ("color", "alpha")}
     axes.plot(curve["rate"], curve[metric], linestyle=style["linestyle"], linewidth=1.5, **bare)
     for some, face in ((kept, style["color"]), (beyond, "white")):
-        x, y, low, high = (some[name].to_numpy() for name in ("rate", metric, f"{metric}_low", f"{metric}_high"))
-        axes.errorbar(
-            x, y, yerr=[y - low, high - y], fmt="none", color=style["color"], elinewidth=1, capsize=2, alpha=0.6
-        )
-        axes.plot(x, y, style["marker"], markerfacecolor=face, **bare)
+        error_bars(axes, some, "rate", metric, fmt="none", color=style["color"], alpha=0.6)
+        axes.plot(some["rate"], some[metric], style["marker"], markerfacecolor=face, **bare)
     axes.plot(late["rate"], late[metric], "x", color=LATE, markersize=5, zorder=4)
     axes.plot([], [], markersize=6, **style | {"fillstyle": "full"})  # for the legend, independent of the states
     first = open_load.plateau(curve)
     if first is not None:
         axes.axvline(first["messages_per_second"], linestyle=(0, (9, 2, 1, 2)), linewidth=0.9, zorder=0, **bare)
-
-
-def _caption(measured: pd.DataFrame) -> str:
-    late, rows = int(measured["generator"].sum()), int(measured["repetitions"].sum())
-    crossed = (
-        f" A cross: the generator itself was late in at least one repetition ({late} of {rows} rows); the time "
-        "includes its lag."
-        if late
-        else ""
-    )
-    return (
-        "Response time starts when a message was due, not when it was sent, so it includes the time that messages wait "
-        "for a slow queue (no coordinated omission). Markers are medians of the repetitions, and whiskers are their "
-        "95 % intervals. Hollow: the backlog grew in at least one repetition, so the rate is not sustainable, and the "
-        "latency only reflects how long the phase was. Dash-dotted vertical line: the plateau, which is the rate of "
-        "results at the first such rate. A variant with several settings is shown with the one that sustains the "
-        "highest rate." + crossed
-    )

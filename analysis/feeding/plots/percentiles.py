@@ -13,14 +13,18 @@ from .styles import Styles
 NAME, TITLE = "percentiles", "Percentiles at one offered rate"
 LAST = 1e4  # curves end where one message in this many is slower: p99.99
 TAIL = 10  # a percentile is shown only if at least this many samples are slower
+CAPTION = (
+    "Solid: response time, from when a message was due. Dashed: service time, from when it was sent; the difference is "
+    "the wait until the queue accepted it. The rate is the highest of those that most variants sustain. Each line "
+    "combines the n samples of all repetitions; the shade spans the lowest to the highest repetition's response time. "
+    f"A line ends if fewer than {TAIL} samples are slower, or at p99.99."
+)
 
 
 def draw(results: Results, styles: Styles) -> Drawing | None:
     measured = open_load.curves(open_load.points(results))
-    chosen = {} if measured.empty else {
-        task: open_load.comparable(curves) for task, curves in measured.groupby("task", sort=False)
-    }  # fmt: skip
-    chosen = {task: points for task, points in chosen.items() if len(points)}
+    tasks = measured.groupby("task", sort=False)
+    chosen = {task: points for task, curves in tasks if len(points := open_load.comparable(curves))}
     if not chosen:
         return None
     columns = min(2, len(chosen))
@@ -34,16 +38,7 @@ def draw(results: Results, styles: Styles) -> Drawing | None:
         _finish(axes, f"{task}\n{units.messages_per_second(points['rate'].median())} due{sustained}")
     for axes in panels[len(chosen) :]:
         axes.set_axis_off()
-    return Drawing(
-        NAME,
-        TITLE,
-        "Solid: response time, from when a message was due. Dashed: service time, from when it was sent; the "
-        "difference is the wait until the queue accepted it. The rate is the highest of those that most variants "
-        "sustain. Each "
-        "line combines the n samples of all repetitions; the shade spans the lowest to the highest repetition's "
-        f"response time. A line ends if fewer than {TAIL} samples are slower, or at p99.99.",
-        figure,
-    )
+    return Drawing(NAME, TITLE, CAPTION, figure)
 
 
 def _variant(axes, results: Results, point, style: dict) -> None:

@@ -18,7 +18,8 @@ def draw(results: Results, styles: Styles) -> Drawing | None:
     lines = list(dict.fromkeys(found["line"]))[::-1]
     measures = [name for name, *_ in prices.MEASURES if name in set(found["measure"])]
     payloads = sorted(found["payload"].unique())
-    figure, panels = styles.figure(2.2 + 3.6 * len(measures), 1.4 + 0.5 * len(lines), columns=len(measures), sharey=True)
+    size = 2.2 + 3.6 * len(measures), 1.4 + 0.5 * len(lines)
+    figure, panels = styles.figure(*size, columns=len(measures), sharey=True)
     for axes, measure in zip(panels, measures):
         for one in found[found["measure"] == measure].itertuples():
             shift = 0.14 * (2 * payloads.index(one.payload) - len(payloads) + 1)

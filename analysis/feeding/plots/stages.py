@@ -3,7 +3,7 @@
 import pandas as pd
 from matplotlib.axes import Axes
 
-from ... import stats, units
+from ... import units
 from ...load import Results
 from ...plots.style import Drawing
 from .. import choose
@@ -25,72 +25,52 @@ LOOKS = {
     "returned": ("#56B4E9", "\\\\"),
     "collected": ("#CC79A7", ""),
 }
+CAPTION = (
+    "One message is in flight, with the smallest payload. Each segment is the mean (not the median) of a stage over "
+    "the repetitions, in the order in which a message passes them. On the right: the sum of the means and, below it, "
+    "the sums for the lowest and the highest repetition."
+)
+MISSING = "No ok lone-message cell (window 1, producers 1) has stage times."
 LABELS = {stage: stage.replace("_", " ") for stage in LOOKS}
 
 
 def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
-    alone = choose.lone(measured[measured["work"] == stats.main_work(measured)]) if len(measured) else measured
-    lone = list(zip(alone["variant"], alone["members"])) if len(alone) else []
-    means = {variant: found for variant, members in lone if (found := means_of(results, members))}
-    if not means:
-        return Drawing(
-            NAME, TITLE, "", None, "No ok lone-message cell (window 1, producers 1) has stage times."
-        )
-    figure, (axes,) = styles.figure(10, 1.5 + 0.45 * len(means))
-    bars(axes, means, {variant: range_of(results, members) for variant, members in lone})
+    alone = choose.lone(choose.main_work(measured))
+    times = stage_times(results, alone)
+    if not times:
+        return Drawing(NAME, TITLE, "", None, MISSING)
+    figure, (axes,) = styles.figure(10, 1.5 + 0.45 * len(times))
+    bars(axes, times)
     styles.legend(figure, [axes])
-    return Drawing(
-        NAME,
-        TITLE,
-        "One message is in flight, with the smallest payload. Each segment is the mean (not the median) of a stage "
-        "over the repetitions, in the order in which a message passes them. On the right: the sum of the means and, "
-        "below it, the sums for the lowest and the highest repetition.",
-        figure,
-    )
+    return Drawing(NAME, TITLE, CAPTION, figure)
 
 
-def bars(axes: Axes, means: dict[str, dict[str, float]], ranges: dict[str, tuple[float, float]]) -> None:
-    """Draws a bar for each variant: the shares of its stages and their total time. `means`: time by stage, ns;
-    `ranges`: the lowest and the highest total time of the repetitions, ns."""
-    table = pd.DataFrame(means).T.fillna(0)
+def stage_times(results: Results, points: pd.DataFrame) -> dict[str, list[dict[str, float]]]:
+    """By variant, the mean time of each stage, ns, in each repetition that has stage times."""
+    found = {}
+    for variant, members in zip(points["variant"], points["members"]):
+        rows = [row for row in results.cells.loc[members, "stages"] if isinstance(row, dict)]
+        found[variant] = [{name: stage["mean"] for name, stage in row.items()} for row in rows]
+    return {variant: rows for variant, rows in found.items() if any(rows)}
+
+
+def bars(axes: Axes, times: dict[str, list[dict[str, float]]]) -> None:
+    """Draws a bar for each variant: the shares of its stages, and their total time with the range of the
+    repetitions."""
+    table = pd.DataFrame({variant: pd.DataFrame(rows).fillna(0).mean() for variant, rows in times.items()}).T.fillna(0)
     table = table[[name for name in LOOKS if name in table]]
     shares = table.div(table.sum(axis=1), axis=0) * 100
     start = pd.Series(0.0, index=table.index)
     for stage in table.columns:
         fill, hatch = LOOKS[stage]
-        axes.barh(
-            table.index,
-            shares[stage],
-            left=start,
-            color=fill,
-            edgecolor="#333333",
-            linewidth=0.5,
-            height=0.6,
-            hatch=hatch,
-            label=LABELS[stage],
-        )
+        edge = {"edgecolor": "#333333", "linewidth": 0.5, "hatch": hatch}
+        axes.barh(table.index, shares[stage], 0.6, left=start, color=fill, label=LABELS[stage], **edge)
         start += shares[stage]
     for place, (variant, total) in enumerate(table.sum(axis=1).items()):
-        text = units.spread(units.nanoseconds, total, *ranges[variant]).replace(" (", "\n(")
-        axes.annotate(text, (100, place), xytext=(5, 0), textcoords="offset points", va="center",
-                      fontsize=9.5)
+        sums = [sum(row.values()) for row in times[variant]]
+        text = units.spread(units.nanoseconds, total, min(sums), max(sums)).replace(" (", "\n(")
+        axes.annotate(text, (100, place), xytext=(5, 0), textcoords="offset points", va="center", fontsize=9.5)
     axes.invert_yaxis()
     axes.set_xlim(0, 109)
     axes.set_xlabel("share of the mean time (%); total on the right")
     axes.grid(axis="y", visible=False)
-
-
-def means_of(results: Results, members: list[int]) -> dict[str, float]:
-    """Mean time of each stage, ns, over the repetitions that have stage times."""
-    rows = _rows(results, members)
-    return {name: sum(row[name]["mean"] for row in rows if name in row) / len(rows) for row in rows for name in row}
-
-
-def range_of(results: Results, members: list[int]) -> tuple[float, float]:
-    """The lowest and the highest repetition's sum of all stages, ns."""
-    sums = [sum(stage["mean"] for stage in row.values()) for row in _rows(results, members)]
-    return min(sums, default=float("nan")), max(sums, default=float("nan"))
-
-
-def _rows(results: Results, members: list[int]) -> list[dict]:
-    return [stages for stages in results.cells.loc[members, "stages"] if isinstance(stages, dict)]

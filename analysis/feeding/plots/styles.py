@@ -3,6 +3,8 @@ line style and the marker's fill."""
 
 from collections.abc import Iterable
 
+import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -17,6 +19,7 @@ QUEUES = {
 }
 OTHER_QUEUES = (("#E69F00", "v"), ("#56B4E9", "P"), ("#000000", "*"), ("#8A7F00", "h"))
 TRANSFERS = {"none": ("-", "full"), "pinned": ("-", "full"), "pageable": ("--", "none"), "mapped": (":", "left")}
+ON_BRIGHT, ON_DIM = "#111111", "#F8F8F8"  # text on coloured cells; not black and white, because dark mode swaps those
 OTHER_TRANSFERS = (("-.", "right"), ((0, (5, 1, 1, 1, 1, 1)), "top"))
 
 
@@ -68,3 +71,21 @@ class Styles:
 
     def marker(self, variant: str) -> dict:
         return self._lines[variant] | {"linestyle": "none"}
+
+
+def by_variant(points: pd.DataFrame):
+    """The variants and their points, in the variants' order."""
+    return points.sort_values("rank", kind="stable").groupby("variant", sort=False)
+
+
+def errors(points: pd.DataFrame, metric: str) -> list[np.ndarray]:
+    """The lengths of error bars: the distances of the 95 % interval's ends from the median."""
+    at, low, high = (points[f"{metric}{end}"].to_numpy() for end in ("", "_low", "_high"))
+    return [np.abs(at - low), np.abs(high - at)]
+
+
+def error_bars(axes: Axes, points: pd.DataFrame, x: str, y: str, **style) -> None:
+    """Draws the medians of `y` in this style, with their 95 % intervals."""
+    axes.errorbar(
+        points[x].to_numpy(), points[y].to_numpy(), yerr=errors(points, y), capsize=2, elinewidth=1, **style
+    )

@@ -6,62 +6,45 @@ import pandas as pd
 from ... import stats, units
 from ...load import Results
 from ...plots.style import LIMIT_COLOUR, Drawing, at_least, log_axis, value_axis
-from .styles import Styles
+from .styles import Styles, by_variant, error_bars
 
 NAME, TITLE = "throughput", "Throughput against payload"
 SIDES = (
     ("messages_per_second", "verified messages per second", units.number),
     ("bytes_per_second", "payload bytes per second, one way", units.bytes_per_second),
 )
+CAPTION = (
+    "Each marker is the best point at a payload over the other axes: the median of its repetitions, with whiskers for "
+    "the 95 % interval. Thin lines with a name are ceilings, which are the rates that the hardware or Redis alone "
+    "allows."
+)
+MISSING = (
+    "The sweep has only one payload size. To see throughput against payload, sweep several payloads (for example "
+    "64,1Ki,64Ki,1Mi)."
+)
 
 
 def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
     if measured["payload_bytes"].nunique() < 2:
-        return Drawing(
-            NAME,
-            TITLE,
-            "",
-            None,
-            "The sweep has only one payload size. To see throughput against payload, sweep several payloads "
-            "(for example 64,1Ki,64Ki,1Mi).",
-        )
+        return Drawing(NAME, TITLE, "", None, MISSING)
     works = sorted(measured["work"].unique(), key=lambda work: (work != stats.main_work(measured), work))
     figure, panels = styles.figure(11, 0.6 + 4.6 * len(works), rows=len(works), columns=2)
     ceilings = _binding_ceilings(results)
     for row, work in enumerate(works):
         chosen = measured[measured["work"] == work]
         for axes, (metric, label, formatter) in zip(panels[2 * row :], SIDES):
-            _lines(axes, chosen, metric, styles)
+            for variant, points in by_variant(chosen):
+                line = stats.best(points, "payload_bytes", metric).sort_values("payload_bytes")
+                error_bars(axes, line, "payload_bytes", metric, **styles.line(variant))
+                at_least(axes, line, "payload_bytes", metric, styles.line(variant)["color"])
             axes.set_yscale("log")
-            _draw(axes, ceilings, metric)
+            _draw_ceilings(axes, ceilings, metric)
             log_axis(axes.yaxis, formatter)
             axes.set_ylabel(label)
             axes.set_title(work, loc="left")
             value_axis(axes, chosen["payload_bytes"], units.size, "payload")
     styles.legend(figure, panels)
-    return Drawing(
-        NAME,
-        TITLE,
-        "Each marker is the best point at a payload over the other axes: the median of its repetitions, with whiskers "
-        "for the 95 % interval. Thin lines with a name are ceilings, which are the rates that the hardware or Redis "
-        "alone allows.",
-        figure,
-    )
-
-
-def _lines(axes, chosen: pd.DataFrame, metric: str, styles: Styles) -> None:
-    for variant in chosen.sort_values("rank")["variant"].unique():
-        line = stats.best(chosen[chosen["variant"] == variant], "payload_bytes", metric).sort_values("payload_bytes")
-        low, high = line[metric] - line[f"{metric}_low"], line[f"{metric}_high"] - line[metric]
-        axes.errorbar(
-            line["payload_bytes"].to_numpy(),
-            line[metric].to_numpy(),
-            yerr=[low.to_numpy(), high.to_numpy()],
-            capsize=2,
-            elinewidth=1,
-            **styles.line(variant),
-        )
-        at_least(axes, line, "payload_bytes", metric, styles.line(variant)["color"])
+    return Drawing(NAME, TITLE, CAPTION, figure)
 
 
 def _binding_ceilings(results: Results) -> dict[str, float]:
@@ -72,7 +55,7 @@ def _binding_ceilings(results: Results) -> dict[str, float]:
     return {name: float(pd.Series(found).median()) for name, found in sorted(values.items()) if found}
 
 
-def _draw(axes, ceilings: dict[str, float], metric: str) -> None:
+def _draw_ceilings(axes, ceilings: dict[str, float], metric: str) -> None:
     """Draws each ceiling as a horizontal line on the axis with its unit, named at the right edge."""
     mine = sorted(
         (value, name)

@@ -10,7 +10,7 @@ from ... import units
 from ...load import Results
 from ...plots.style import Drawing, log_axis
 from .. import open_load, timeouts
-from .styles import OTHER_QUEUES, Styles
+from .styles import OTHER_QUEUES, Styles, error_bars
 
 NAME, TITLE = "batch_timeout", "Batches held back: latency and throughput against the timeout"
 SIDES = (
@@ -20,6 +20,12 @@ SIDES = (
 )
 # Marker and line, lowest rate first.
 RATES = (("o", "-"), ("s", "--"), ("^", ":"), ("D", "-."), ("v", (0, (5, 1, 1, 1, 1, 1))))
+CAPTION = (
+    "Open loads: response time starts when a message was due, so it includes the time for which a producer holds a "
+    "batch back. Markers are medians of the repetitions, and whiskers are their 95 % intervals. A line is one queue "
+    "and transfer at one rate. Hollow: the rate was not sustained, and the latency only reflects how long the phase "
+    "was."
+)
 
 
 def draw(results: Results, styles: Styles) -> Drawing | None:
@@ -27,7 +33,7 @@ def draw(results: Results, styles: Styles) -> Drawing | None:
     if found.empty:
         return None
     tasks = list(found["task"].unique())
-    looks = dict(zip(sorted(found["rate"].unique()), cycle(RATES)))
+    by_rate = dict(zip(sorted(found["rate"].unique()), cycle(RATES)))
     colours = _colours(found, styles)
     figure, panels = styles.figure(13, 0.6 + 4.1 * len(tasks), rows=len(tasks), columns=len(SIDES))
     for row, task in enumerate(tasks):
@@ -36,7 +42,7 @@ def draw(results: Results, styles: Styles) -> Drawing | None:
         for axes, (metric, label) in zip(panels[len(SIDES) * row :], SIDES):
             for line in timeouts.in_order(chosen):
                 first = line.iloc[0]
-                _line(axes, line, steps, metric, colours[first["variant"]], *looks[first["rate"]])
+                _line(axes, line, steps, metric, colours[first["variant"]], *by_rate[first["rate"]])
             if metric in open_load.TIMES:
                 axes.set_yscale("log")
                 log_axis(axes.yaxis, units.nanoseconds)
@@ -51,14 +57,6 @@ def draw(results: Results, styles: Styles) -> Drawing | None:
     return Drawing(NAME, TITLE, CAPTION, figure)
 
 
-CAPTION = (
-    "Open loads: response time starts when a message was due, so it includes the time for which a producer holds a "
-    "batch back. Markers are medians of the repetitions, and whiskers are their 95 % intervals. A line is one queue "
-    "and transfer at one rate. Hollow: the rate was not sustained, and the latency only reflects how long the phase "
-    "was."
-)
-
-
 def _colours(found: pd.DataFrame, styles: Styles) -> dict[str, str]:
     """A different colour for each variant: its own if it is free. Transfers of one queue share a colour elsewhere, but
     here the line style shows the rate."""
@@ -71,15 +69,14 @@ def _colours(found: pd.DataFrame, styles: Styles) -> dict[str, str]:
 
 
 def _line(axes: Axes, line: pd.DataFrame, steps: list, metric: str, colour: str, marker: str, dash) -> None:
-    places = [steps.index(step) for step in line[timeouts.AXIS]]
-    whole = 1 if metric in open_load.TIMES else line["rate"].to_numpy()  # lines of all rates in one panel
-    values, low, high = (line[name].to_numpy() / whole for name in (metric, f"{metric}_low", f"{metric}_high"))
-    axes.errorbar(
-        places, values, yerr=[values - low, high - values], fmt="none", color=colour, elinewidth=1, capsize=2, alpha=0.6
-    )
+    line = line.assign(place=line[timeouts.AXIS].map(steps.index))
+    if metric not in open_load.TIMES:  # lines of all rates in one panel
+        shares = [metric, f"{metric}_low", f"{metric}_high"]
+        line[shares] = line[shares].div(line["rate"], axis=0)
+    error_bars(axes, line, "place", metric, fmt="none", color=colour, alpha=0.6)
     label = f"{line['variant'].iloc[0]}, {units.tick(units.messages_per_second)(line['rate'].iloc[0])} due"
-    axes.plot(places, values, linestyle=dash, linewidth=1.5, color=colour)
+    axes.plot(line["place"], line[metric], linestyle=dash, linewidth=1.5, color=colour)
     axes.plot([], [], linestyle=dash, marker=marker, color=colour, label=label)  # independent of the states
-    for place, value, state in zip(places, values, line["state"]):
+    for place, value, state in zip(line["place"], line[metric], line["state"]):
         face = colour if state == open_load.SUSTAINED else "white"
         axes.plot([place], [value], marker, color=colour, markerfacecolor=face)

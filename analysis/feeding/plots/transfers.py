@@ -7,10 +7,10 @@ from ... import quoted, units
 from ...load import Results
 from ...plots.style import Drawing
 from .. import transfers
-from .styles import Styles
+from .heatmap import UNSTABLE
+from .styles import ON_BRIGHT, ON_DIM, Styles
 
 NAME, TITLE = "transfers", "The best transfer by payload and batch"
-ON_BRIGHT, ON_DIM = "#111111", "#F8F8F8"  # neither black nor white, because dark mode swaps those
 # Colours of a cell and its text. The cell also names the transfer, so the colours only help to see regions.
 COLOURS = {
     "pinned": ("#0072B2", ON_DIM),
@@ -25,6 +25,13 @@ COLOURS = {
 }
 OTHER = ("#7F7F7F", ON_BRIGHT)
 LONGEST = 15  # maximum characters of a line that fits a cell on a phone
+CAPTION = (
+    "Each cell names the transfer with the most verified messages per second, with the settings that a search found "
+    "for this payload and batch; the figures are medians from a separate measurement. Below the rate: how many times "
+    "faster it is than the runner-up, or “unclear” if their 95 % intervals overlap. Combinations without a cell were "
+    "not measured."
+)
+WITH_AUTO = " “auto”: the rate of the transfer chosen by the machine's limits, divided by the best one's."
 
 
 def draw(results: Results, styles: Styles) -> Drawing | None:
@@ -47,13 +54,15 @@ def draw(results: Results, styles: Styles) -> Drawing | None:
         axes.set(xlabel="batch (messages)", ylabel="payload")
         axes.set_title(queue, loc="left")
         axes.grid(visible=False)
-    return Drawing(NAME, TITLE, _caption(found), figure)
+    caption = CAPTION + (WITH_AUTO if any(place.auto is not None for place in found) else "")
+    caption += UNSTABLE if any("throughput" in place.best["unstable"] for place in found) else ""
+    return Drawing(NAME, TITLE, caption, figure)
 
 
 def _cell(axes: Axes, column: int, row: int, place: transfers.Place) -> None:
     colour, ink = COLOURS.get(place.best["transfer"], OTHER)
     axes.add_patch(Rectangle((column - 0.48, row - 0.48), 0.96, 0.96, facecolor=colour, edgecolor="none"))
-    lines = said(place)
+    lines = _cell_lines(place)
     axes.text(column, row, "\n".join(["", *lines[1:]]), ha="center", va="center", fontsize=8.5, color=ink)
     above = 0.6 * 8.5 * 1.2 * (len(lines) - 1)  # points from the middle of the text to the first line
     axes.annotate(
@@ -62,8 +71,7 @@ def _cell(axes: Axes, column: int, row: int, place: transfers.Place) -> None:
     )  # fmt: skip
 
 
-def said(place: transfers.Place) -> list[str]:
-    """The text of a cell, line by line."""
+def _cell_lines(place: transfers.Place) -> list[str]:
     best, second = place.best, place.second
     lines = [best["transfer"], quoted.sign(best, True) + units.messages_per_second(best[transfers.METRIC])]
     if "throughput" in best["unstable"]:
@@ -77,17 +85,3 @@ def said(place: transfers.Place) -> list[str]:
     if place.auto is not None:
         lines.append(f"auto {units.ratio(place.auto[transfers.METRIC] / best[transfers.METRIC])}")
     return lines
-
-
-def _caption(found: list[transfers.Place]) -> str:
-    told = (
-        "Each cell names the transfer with the most verified messages per second, with the settings that a search "
-        "found for this payload and batch; the figures are medians from a separate measurement. Below the rate: how "
-        "many times faster it is than the runner-up, or “unclear” if their 95 % intervals overlap. Combinations "
-        "without a cell were not measured."
-    )
-    if any(place.auto is not None for place in found):
-        told += " “auto”: the rate of the transfer chosen by the machine's limits, divided by the best one's."
-    if any("throughput" in place.best["unstable"] for place in found):
-        told += " “Unstable”: the repetitions differ by 1.5 times or more."
-    return told

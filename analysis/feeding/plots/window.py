@@ -5,31 +5,33 @@ import pandas as pd
 from ... import stats, units
 from ...load import Results
 from ...plots.style import Drawing, log_axis, value_axis, whiskers
-from .styles import Styles
+from .. import choose
+from .styles import Styles, by_variant, error_bars
 
 NAME, TITLE = "latency_window", "Latency against window"
+CAPTION = (
+    "Payload {}. Each marker is the point with the most messages per second at a window over the other axes: the "
+    "median of its repetitions, with whiskers for the 95 % interval. In the last panel each line follows the window "
+    "upwards, and the lower right is best."
+)
+MISSING = (
+    "The sweep has only one window. To see how messages in flight affect latency, sweep several windows (for example "
+    "1,16,256,4096)."
+)
 
 
 def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
     if measured["window"].nunique() < 2:
-        return Drawing(
-            NAME,
-            TITLE,
-            "",
-            None,
-            "The sweep has only one window. To see how messages in flight affect latency, sweep several windows "
-            "(for example 1,16,256,4096).",
-        )
-    chosen = measured[measured["work"] == stats.main_work(measured)]
-    payload = _payload(chosen)
+        return Drawing(NAME, TITLE, "", None, MISSING)
+    chosen = choose.main_work(measured)
+    windows = chosen.groupby("payload_bytes")["window"].nunique()
+    payload = int(windows[windows == windows.max()].index.min())  # the smallest of those with the most windows
     chosen = chosen[chosen["payload_bytes"] == payload]
     figure, panels = styles.figure(12, 4.6, columns=3, sharey=True)
-    for variant in chosen.sort_values("rank")["variant"].unique():
-        line = _fastest(chosen[chosen["variant"] == variant])
+    for variant, points in by_variant(chosen):
+        line = stats.best(points, "window", "messages_per_second").sort_values("window")
         for axes, metric in zip(panels, ("p50", "p99")):
-            at, low, high = (line[name].to_numpy() for name in (metric, f"{metric}_low", f"{metric}_high"))
-            bars = {"capsize": 2, "elinewidth": 1, "yerr": [at - low, high - at]}
-            axes.errorbar(line["window"].to_numpy(), at, **bars, **styles.line(variant))
+            error_bars(axes, line, "window", metric, **styles.line(variant))
         panels[2].plot(line["messages_per_second"], line["p99"], **styles.line(variant))
         for _, point in line.iterrows():
             whiskers(panels[2], point, "messages_per_second", "p99", styles.line(variant)["color"])
@@ -45,21 +47,4 @@ def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
         axes.set_yscale("log")
         log_axis(axes.yaxis, units.nanoseconds)
     styles.legend(figure, panels)
-    return Drawing(
-        NAME,
-        TITLE,
-        f"Payload {units.size(payload)}. Each marker is the point with the most messages per second at a window over "
-        "the other axes: the median of its repetitions, with whiskers for the 95 % interval. In the last panel each "
-        "line follows the window upwards, and the lower right is best.",
-        figure,
-    )
-
-
-def _payload(chosen: pd.DataFrame) -> int:
-    """The smallest payload among those measured at the largest number of windows."""
-    windows = chosen.groupby("payload_bytes")["window"].nunique()
-    return int(windows[windows == windows.max()].index.min())
-
-
-def _fastest(points: pd.DataFrame) -> pd.DataFrame:
-    return stats.best(points, "window", "messages_per_second").sort_values("window")
+    return Drawing(NAME, TITLE, CAPTION.format(units.size(payload)), figure)

@@ -9,26 +9,26 @@ from ..document import Block, Heading, Text
 from ..figures import Rendered
 from ..load import Results
 from ..report import picture
-from . import advice, capacity, choose, costs, open_load, tails, timeouts, transfers
+from . import advice, capacity, costs, open_load, tails, timeouts, transfers
 from .details import COUNTS, WRONG
-from .headline import headline
+from .headline import headline, headline_note
 from .plots import capacities, offered
 from .plots import timeouts as drawn_timeouts
 from .plots import transfers as drawn_transfers
 
 
 def warnings(results: Results) -> list[str]:
-    totals = {name: int(results.cells[name].sum()) for name in COUNTS}
-    wrong = [f"{units.number(totals[name])} {name}" for name in WRONG if totals[name]]
+    totals = results.cells[[*WRONG]].sum()
+    wrong = [f"{units.number(int(totals[name]))} {name}" for name in WRONG if totals[name]]
     if not wrong:
         return []
     return [f"Wrong answers: {', '.join(wrong)} messages. Their cells have no throughput and are listed below."]
 
 
 def summary(results: Results) -> list[str]:
-    totals = {name: int(results.cells[name].sum()) for name in COUNTS}
-    rest = ", ".join(f"{units.number(totals[name])} {name}" for name in COUNTS[2:])
-    return [f"Verified {units.number(totals['received'])} of {units.number(totals['sent'])} messages sent: {rest}."]
+    sent, received, *rest = (units.number(int(results.cells[name].sum())) for name in COUNTS)
+    named = ", ".join(f"{number} {name}" for number, name in zip(rest, COUNTS[2:]))
+    return [f"Verified {received} of {sent} messages sent: {named}."]
 
 
 def body(results: Results, drawings: list[Rendered], slim: list[Rendered]) -> list[Block]:
@@ -49,18 +49,20 @@ def body(results: Results, drawings: list[Rendered], slim: list[Rendered]) -> li
 
 def _beside(results: Results) -> list[tuple[ModuleType, Block]]:
     """The tables and notes that belong to figures, each with the figure's module."""
-    loads, searched = open_load.curves(open_load.points(results)), capacity.answers(results)
-    found = [(offered, open_load.saturation(loads))] if len(loads) else []
-    found += [(offered, Text(open_load.note(results), "note"))] if len(loads) else []
+    found: list[tuple[ModuleType, Block]] = []
+    if len(loads := open_load.curves(open_load.points(results))):
+        found += [(offered, open_load.saturation(loads)), (offered, Text(open_load.note(results), "note"))]
     if limits := tails.table(results, loads):
         found += [(offered, Text(tails.NOTE, "note")), (offered, limits)]
     if best := transfers.places(results):
         found += [(drawn_transfers, Text(transfers.NOTE, "note")), (drawn_transfers, transfers.table(results, best))]
     if len(held := timeouts.lines(results)):
         found += [(drawn_timeouts, Text(timeouts.NOTE, "note")), (drawn_timeouts, timeouts.table(results, held))]
-    found += [(capacities, capacity.table(searched))] if len(searched) else []
-    if len(searched) and (tries := capacity.evidence(searched, results.cells)):
-        found += [(capacities, tries), (capacities, Text(capacity.evidence_note(searched, results.cells), "note"))]
+    if len(searched := capacity.answers(results)):
+        found.append((capacities, capacity.table(searched)))
+        if tries := capacity.evidence(searched, results.cells):
+            note = Text(capacity.evidence_note(searched, results.cells), "note")
+            found += [(capacities, tries), (capacities, note)]
     return found
 
 
@@ -71,16 +73,3 @@ def _headlines(results: Results, measured: pd.DataFrame) -> list[Block]:
     for work in sorted(works, key=lambda work: (work != main, work)):
         blocks += [Heading(f"Headline: {work}"), headline(results, measured, work)]
     return [*blocks, Text(headline_note(results, measured), "note")]
-
-
-def headline_note(results: Results, measured: pd.DataFrame) -> str:
-    """How to read the headline table."""
-    note = (
-        "Figures are medians over repetitions, with the 95 % interval in brackets. “Lone”: one message in flight, one "
-        "producer, smallest payload. “Of ceiling”: the measured rate as a share of what the named hardware, or Redis "
-        "alone, allows. “× floor”: lone p50 divided by the lowest possible. Bytes are payload bytes one way. Threads, "
-        "SMs and delivery refer to the peak message rate."
-    )
-    if measured.empty or choose.lone(measured).empty:
-        note += " The sweep has no lone-message cell: add window 1 with producers 1."
-    return " ".join([note, *stats.explained(results)])
