@@ -53,8 +53,8 @@ def _read(path: Path) -> list[dict]:
             fields = {field: case[field] for field in FIELDS}
             cases.append(fields | {"made by": " · ".join(str(case[field]) for field in MADE_BY if case.get(field))})
         except (ValueError, KeyError, TypeError) as error:
-            said = f"line {number} is not a case ({error})"
-            raise BadInput("FILE", path, said, f"objects with {', '.join(FIELDS)}") from None
+            problem = f"line {number} is not a case ({error})"
+            raise BadInput("FILE", path, problem, f"objects with {', '.join(FIELDS)}") from None
     if not cases:
         raise BadInput("FILE", path, "has no case", "a file that the tests wrote to $FEEDRATE_FAULTS")
     return cases

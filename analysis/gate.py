@@ -120,11 +120,11 @@ def _needed_counts(
 ) -> str:
     if not known:
         return "rows with at least two repetitions per side"
-    said = []
+    needs = []
     for design, spread in designs:
         count = design.needed([spread(one) for one in known], size, len(known))
-        said.append(f"no number of {design.what} is enough" if count is None else f"{count} {design.what}")
-    return f"a larger change; or, for {units.percent(power.USUAL)} of the cases, {'; or '.join(said)}"
+        needs.append(f"no number of {design.what} is enough" if count is None else f"{count} {design.what}")
+    return f"a larger change; or, for {units.percent(power.USUAL)} of the cases, {'; or '.join(needs)}"
 
 
 def failures(
@@ -135,21 +135,21 @@ def failures(
     name: Callable[[pd.Series], str],
 ) -> list[str]:
     """A line for each point that fails a gate; `name` describes a point in words."""
-    said = []
+    lines = []
     for _, point in matched.iterrows():
         for metric in metrics:
             one = point[metric.column]
             if any(_fails(gate, one, metric) for gate in gates):
                 worse = f"{units.percent(one.worse_by(metric))} worse, " if one.verdict == SLOWER else ""
-                said.append(f"{name(point)}: {metric.name} {one.verdict}, {worse}B / A {one}")
+                lines.append(f"{name(point)}: {metric.name} {one.verdict}, {worse}B / A {one}")
     if any(gate.verdict == UNCLEAR for gate in gates):
         # A point that is ok in A but not in B is the worst outcome, and it has no ratio.
-        said += [
+        lines += [
             f"{name(point)}: ok in A only; in B {point['elsewhere']}"
             for _, point in lonely.iterrows()
             if point["ok in"] == "A"
         ]
-    return said
+    return lines
 
 
 def _fails(gate: Gate, one: Ratio, metric: Metric) -> bool:

@@ -21,8 +21,8 @@ class Histogram:
     @staticmethod
     def from_row(histogram: dict) -> "Histogram":
         """A histogram from a row, which gives the buckets by `index`, or by `steps`, the shorter differences."""
-        told = histogram.get("index")
-        index = np.cumsum(histogram["steps"]) if told is None else told
+        index = histogram.get("index")
+        index = np.cumsum(histogram["steps"]) if index is None else index
         return _collect(
             histogram["sub_bucket_bits"],
             np.asarray(index, dtype=np.int64),

@@ -114,9 +114,9 @@ def _results(
     if traced:
         notes.append(f"{traced} row(s) were measured with an activity recorder (--trace) and are left out")
     searches = [(path, row) for path, row in mine if row["kind"] == "capacity"]
-    told = {axis for _, row in cells + searches for axis in row["params"]} | {*experiment.variant, "device"}
-    axes = [axis for axis in experiment.axes if axis in told]
-    axes += sorted(told - set(axes))
+    named = {axis for _, row in cells + searches for axis in row["params"]} | {*experiment.variant, "device"}
+    axes = [axis for axis in experiment.axes if axis in named]
+    axes += sorted(named - set(axes))
     frame = pd.DataFrame(
         [_cell(path, row, axes, experiment, section) for path, row in cells],
         columns=None if cells else list(_cell(Path(), _NOTHING, axes, experiment, section)),
@@ -215,19 +215,19 @@ def _with_disturbed(cells: pd.DataFrame, keys: list[str]) -> pd.Series:
     result = cells["status"].isin(["ok", "unsustainable"]) | flags.limited(cells)
     lacking = ~result.groupby([cells[key] for key in keys], dropna=False).transform("any")
     disturbed = lacking & (cells["status"] == "invalid") & (cells["cause"] == flags.DISTURBED)
-    told = [[*some, flags.DISTURBED] if add else some for some, add in zip(cells["flags"], disturbed)]
-    return pd.Series(told, cells.index, dtype=object)
+    codes = [[*some, flags.DISTURBED] if add else some for some, add in zip(cells["flags"], disturbed)]
+    return pd.Series(codes, cells.index, dtype=object)
 
 
 def _identity(directory: Path, row: dict, axes: list[str], experiment: Experiment) -> dict:
     """A row's origin and the axes of its point."""
-    told = row["params"]
+    point = row["params"]
     return {
         "directory": str(directory),
         "id": row.get("id", ""),
         "repetition": row.get("repetition", 0),
         "machine": _machine(row[RUN].get("environment", {})),
-        **{axis: told[axis] if axis in told else experiment.missing(axis, told) for axis in axes},
+        **{axis: point[axis] if axis in point else experiment.missing(axis, point) for axis in axes},
     }
 
 
@@ -252,18 +252,18 @@ def _capacity(directory: Path, row: dict, axes: list[str], experiment: Experimen
 def _limit(row: dict, known: Catalogue) -> dict:
     limit = row["limit"]
     name = limit.get("name", "?")
-    told = known.limits.get(name, catalogue.Limit(name))
+    described = known.limits.get(name, catalogue.Limit(name))
     scope = limit.get("scope") or {}
     return {
         "name": name,
         "value": limit.get("value", NAN),
         "least": limit.get("least", limit.get("value", NAN)),
         "greatest": limit.get("greatest", limit.get("value", NAN)),
-        "unit": told.unit or limit.get("unit", ""),
+        "unit": described.unit or limit.get("unit", ""),
         "scope": " ".join(part for part in (scope.get("of", ""), scope.get("which", "")) if part),
         "status": row["status"],
         "reason": row.get("reason", ""),
-        "method": limit.get("method", "") or told.method,
+        "method": limit.get("method", "") or described.method,
         "device": row.get("device", ""),
         "machine": _machine(row[RUN].get("environment", {})),
     }
@@ -299,9 +299,9 @@ def _name_variants(experiment: Experiment, section: sections.Section, *frames: p
         return (*experiment.rank(cell), cell["device"], cell["machine"])
 
     def work(cell) -> str:
-        told = [axis for axis in own if cell.get(axis, 0) not in catalogue.DOES_NOT_APPLY]
-        said = [section.said.get(axis, str)(cell[axis]) for axis in told]
-        return ", ".join([str(cell.get("workload", "")), *said])
+        stated = [axis for axis in own if cell.get(axis, 0) not in catalogue.DOES_NOT_APPLY]
+        labels = [section.value_labels.get(axis, str)(cell[axis]) for axis in stated]
+        return ", ".join([str(cell.get("workload", "")), *labels])
 
     order = {key: position for position, key in enumerate(sorted({rank(cell) for cell in known.to_dict("records")}))}
     named = []

@@ -4,9 +4,8 @@ number of repetitions, and the variance between runs is estimated from all point
 "Rigorous benchmarking in reasonable time", 2013, who call the levels execution and iteration).
 
 Runs differ for two reasons. An entire run may be slow at all points alike; the estimate of this variance has only as
-many degrees of freedom as the number of runs allows. Each point may also vary from run to run; this variance is
-moderated over the points, because it differs between points. The error combines both, with Satterthwaite's degrees of
-freedom.
+many degrees of freedom as the number of runs allows. Each point may also vary from run to run; this variance differs
+between points and is shrunk towards the common one. The error combines both, with Satterthwaite's degrees of freedom.
 """
 
 import warnings
@@ -15,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from . import student
-from .moderated import ENOUGH, moderate
+from .shrinkage import ENOUGH, shrink
 from .verdict import CONFIDENCE, NOT_MEASURED, Ratio
 
 
@@ -55,7 +54,7 @@ def ratios(before: np.ndarray, after: np.ndarray, rounding: float) -> list[Ratio
     common, own, freedom = variances(*sides)
     runs_freedom = sum(side.shape[1] for side in sides) - 2
     with np.errstate(divide="ignore", invalid="ignore"):
-        own, own_freedom = moderate(own, freedom.astype(float))
+        own, own_freedom = shrink(own, freedom.astype(float))
         share = 1 / counts[0] + 1 / counts[1]
         variance = (common + own) * share + 2 * rounding**2
         estimated = share**2 * (own**2 / own_freedom + common**2 / runs_freedom)

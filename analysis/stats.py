@@ -99,10 +99,10 @@ def equal_settings(results: Results, found: pd.DataFrame) -> np.ndarray:
     firsts = [members[0] for members in found["members"]]
     chosen = results.cells.loc[firsts, "chosen"]
     asked = found[["machine", *results.axes]].to_dict("records")
-    told = [
+    settings = [
         tuple(sorted((name, str(value)) for name, value in (point | one).items())) for point, one in zip(asked, chosen)
     ]
-    return pd.factorize(pd.Series(told, dtype=object))[0]
+    return pd.factorize(pd.Series(settings, dtype=object))[0]
 
 
 @lru_cache(maxsize=8)
@@ -123,8 +123,8 @@ def apart(results: Results) -> Between:
 def explained(results: Results) -> list[str]:
     """Sentences below a table of points: what the intervals include, what the marks mean, and which rows are unused."""
     cells = results.cells
-    said = [apart_said(results), flags.legend(cells), flags.limited_said(cells), left_out(cells)]
-    return [one for one in said if one]
+    sentences = [separate_points_sentence(results), flags.legend(cells), flags.limited_sentence(cells), left_out(cells)]
+    return [one for one in sentences if one]
 
 
 _WHY = {
@@ -147,7 +147,7 @@ def left_out(cells: pd.DataFrame) -> str:
     return f"{len(bad)} of {len(cells)} rows are not used: {parts}."
 
 
-def apart_said(results: Results) -> str:
+def separate_points_sentence(results: Results) -> str:
     """A sentence on the variation that the intervals include beyond that of the repetitions."""
     found = apart(results)
     if not found.freedom:

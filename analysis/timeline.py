@@ -9,7 +9,7 @@ from .errors import BadInput
 from .figures import standalone
 from .files import write_all
 from .plots import timeline
-from .plots.style import looks
+from .plots.style import figure_style
 
 MOST = 20_000  # maximum number of bars; more make the SVG slow to display and are thinner than a line
 
@@ -24,6 +24,6 @@ def write_timeline(files: Sequence[str], out: str, milliseconds: float | None) -
     bars = sum(len(track.work) for one in traces for track in one.tracks)
     if bars > MOST:
         raise BadInput("TRACE", ", ".join(files), f"{bars} kernels and copies are too many", "--milliseconds N")
-    with looks():
+    with figure_style():
         svg = standalone(timeline.draw(traces))
     return write_all({Path(out): svg})[0]

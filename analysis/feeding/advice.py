@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from .. import quoted, stability, stats, units
+from .. import figure_text, stability, stats, units
 from ..document import Block, Heading, Link, Table, Text
 from ..load import Results
 from . import capacity, open_load
@@ -89,7 +89,7 @@ def _under_bounds(points: pd.DataFrame, rate: str, results: Results, contest: se
             some = choices.setdefault((task, f"p99 ≤ {units.tick(units.nanoseconds)(bound)}"), [])
             kept = group[(group["p99"] <= bound) & group["variant"].isin(contest)]
             for _, point in stats.best(kept, "variant", rate).iterrows():
-                said = f"{quoted.bound(point, True)}{units.messages_per_second(point[rate])}"
+                said = f"{figure_text.bound(point, True)}{units.messages_per_second(point[rate])}"
                 said += f"\np99 {units.nanoseconds(point['p99'])}"
                 # An offered rate is a setting, so it carries no mark; only a measured rate does.
                 said += stability.mark(point, "throughput", "p99") if rate != "rate" else stability.mark(point, "p99")

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from .. import quoted, stability, stats, units
+from .. import figure_text, stability, stats, units
 from ..document import Block, Heading, Table, Text
 from ..load import Results
 from . import open_load
@@ -40,7 +40,7 @@ def _table(peaks: pd.DataFrame, rate: str, what: str) -> Table:
     rows = [
         [
             point["variant"],
-            quoted.bound(point, True)
+            figure_text.bound(point, True)
             + units.messages_per_second(point[rate])
             + (stability.mark(point, "throughput") if rate != "rate" else ""),
             units.size(point["payload_bytes"]),

@@ -1,6 +1,6 @@
 """The front page's table: each queue and transfer at its best, in as few columns as answer the question."""
 
-from .. import quoted, stability, stats, units
+from .. import figure_text, stability, stats, units
 from ..document import Table
 from ..load import Results
 from . import choose
@@ -43,11 +43,11 @@ def front_note(results: Results) -> str:
 
 
 def _rate(point, column: str, formatter) -> str:
-    return quoted.figure(formatter, point, column, True, ranged=()) + _unstable(point, "throughput")
+    return figure_text.figure(formatter, point, column, True, ranged=()) + _unstable(point, "throughput")
 
 
 def _lone(point) -> str:
-    return quoted.figure(units.nanoseconds, point, "p50", False, ranged=()) + _unstable(point, "p50")
+    return figure_text.figure(units.nanoseconds, point, "p50", False, ranged=()) + _unstable(point, "p50")
 
 
 def _unstable(point, metric: str) -> str:

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from .. import quoted, stability, stats, units
+from .. import figure_text, stability, stats, units
 from ..document import Table
 from ..load import Results
 from ..tables import place, varying
@@ -54,7 +54,7 @@ def headline(results: Results, measured: pd.DataFrame, work: str) -> Table:
 
 def _peak(results: Results, messages: pd.Series, data: pd.Series, shown: list[str]) -> list[str]:
     def said(point, metric, formatter) -> str:
-        value = quoted.figure(formatter, point, metric, True)
+        value = figure_text.figure(formatter, point, metric, True)
         return f"{value}\n{place(results, point, shown)}".strip() + stability.mark(point, "throughput")
 
     return [
@@ -68,17 +68,17 @@ def _peak(results: Results, messages: pd.Series, data: pd.Series, shown: list[st
 
 def _of_ceiling(point: pd.Series) -> str:
     ratio, name = point["messages_per_second_ratio"], point["messages_per_second_bound"]
-    bound = quoted.bound(point, True) if name else ""
+    bound = figure_text.bound(point, True) if name else ""
     return f"{bound}{units.percent(ratio)}\n{name}".strip()
 
 
 def _alone(point: pd.Series | None) -> list[str]:
     if point is None:
         return [units.NOTHING] * 4
-    p50 = quoted.figure(units.nanoseconds, point, "p50", False)
+    p50 = figure_text.figure(units.nanoseconds, point, "p50", False)
     return [
         f"{p50}\n{units.size(point['payload_bytes'])}{stability.mark(point, 'p50')}",
-        quoted.bound(point, False) + units.nanoseconds(point["p99"]) + stability.mark(point, "p99"),
+        figure_text.bound(point, False) + units.nanoseconds(point["p99"]) + stability.mark(point, "p99"),
         units.nanoseconds(point["p999"]),
         f"{units.ratio(point['latency_ns_ratio'])}\n{point['latency_ns_bound']}".strip(),
     ]

@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 import pandas as pd
 
-from .. import flags, quoted, stability, stats, tables, units
+from .. import flags, figure_text, stability, stats, tables, units
 from ..document import Table
 from ..load import Results
 
@@ -143,7 +143,7 @@ def saturation(measured: pd.DataFrame) -> Table:
 
 def note(results: Results) -> str:
     """How to read the tables of open loads."""
-    said = f"{quoted.NOTE} A point with a late generator also shows its lowest and its highest repetition."
+    said = f"{figure_text.NOTE} A point with a late generator also shows its lowest and its highest repetition."
     return f"{said} {flags.legend(results.cells[results.cells['open']])}".strip()
 
 
@@ -153,7 +153,7 @@ def latencies(point: pd.Series) -> list[str]:
 
 
 def _latency(point: pd.Series, name: str) -> str:
-    said = quoted.figure(units.nanoseconds, point, name, False) + stability.mark(point, name)
+    said = figure_text.figure(units.nanoseconds, point, name, False) + stability.mark(point, name)
     without = f"{name}_{WITHOUT_LAG}"
     shorter = point[without] < 0.95 * point[name] or point[f"{without}_greatest"] < 0.95 * point[f"{name}_greatest"]
     if not shorter:
@@ -164,7 +164,7 @@ def _latency(point: pd.Series, name: str) -> str:
 
 
 def _first_failure_cells(point: pd.Series) -> list[str]:
-    back = quoted.figure(units.messages_per_second, point, "messages_per_second", True)
+    back = figure_text.figure(units.messages_per_second, point, "messages_per_second", True)
     missed, every = point["missed"], point["repetitions"]
     some = f"in {missed} of {every} repetitions: " if missed < every else ""
     rate = units.messages_per_second(point["rate"])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from .. import flags, quoted, units
+from .. import flags, figure_text, units
 from ..answer import usable
 from ..document import Table, markdown_table
 from ..load import Results, load
@@ -108,19 +108,19 @@ def ranks_text(quick: Results, feeding: Results, problems: list[str]) -> str:
 
 
 def _figure_cell(measure: Measure, point: pd.Series) -> str:
-    return quoted.bound(point, measure.largest) + measure.formatter(point[measure.metric]) + flags.mark(point)
+    return figure_text.bound(point, measure.largest) + measure.formatter(point[measure.metric]) + flags.mark(point)
 
 
 def _ratio_cell(measure: Measure, swept: pd.Series, found: pd.Series) -> str:
     """Search / sweep."""
     if swept["limited"] and found["limited"]:
         return "unknown"
-    bound = quoted.bound(found, measure.largest) or quoted.bound(swept, not measure.largest)
+    bound = figure_text.bound(found, measure.largest) or figure_text.bound(swept, not measure.largest)
     return f"{bound}{found[measure.metric] / swept[measure.metric]:.2f}"
 
 
 def _mark_sentence(name: str, results: Results) -> str:
     """What the marks mean, and how many rows of these results have them."""
     cells = results.closed.cells
-    told = " ".join(one for one in (flags.legend(cells), flags.limited_said(cells)) if one)
+    told = " ".join(one for one in (flags.legend(cells), flags.limited_sentence(cells)) if one)
     return f"In the {name}: {told}" if told else ""

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pandas as pd
 
-from .. import quoted, stability, tables, units
+from .. import figure_text, stability, tables, units
 from ..document import Table, markdown_table
 from ..load import Results
 from . import open_load
@@ -50,7 +50,7 @@ def table(results: Results, found: pd.DataFrame) -> Table:
     rows = []
     for line in in_order(found):
         for _, point in line.iterrows():
-            back = quoted.figure(units.messages_per_second, point, "messages_per_second", True)
+            back = figure_text.figure(units.messages_per_second, point, "messages_per_second", True)
             rows.append(
                 [
                     point["task"],

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from .. import answer, interval, quoted, stability, stats, tables, units
+from .. import answer, interval, figure_text, stability, stats, tables, units
 from ..document import Table, markdown_table
 from ..load import Results
 from ..ranking import Ranking
@@ -15,7 +15,7 @@ METRIC = "messages_per_second"
 PLACE = ("queue", "payload_bytes", "batch")
 SETTINGS = ("window", "producers", "workers")
 NOTE = (
-    f"{quoted.NOTE} Each transfer is shown with the settings that a search found for this payload and batch; the "
+    f"{figure_text.NOTE} Each transfer is shown with the settings that a search found for this payload and batch; the "
     "figures are from a separate measurement. “Ratio”: how many times faster the best is; its interval combines those "
     "of both. “Unclear”: the two intervals overlap, or there is only one repetition and hence no interval. The "
     "transfer “auto” chooses by the machine's limits; its rate is compared with the best one's, but it does not "
@@ -118,7 +118,7 @@ def table(results: Results, found: list[Place]) -> Table:
             units.number(place.batch),
             _transfer_cell(results, place.best),
             rate(place.best),
-            quoted.figure(units.bytes_per_second, place.best, "bytes_per_second", True),
+            figure_text.figure(units.bytes_per_second, place.best, "bytes_per_second", True),
             *_runner_up_cells(results, place),
             *_auto_cells(place),
         ]
@@ -140,7 +140,7 @@ def _transfer_cell(results: Results, point: pd.Series) -> str:
 
 
 def rate(point: pd.Series) -> str:
-    said = quoted.figure(units.messages_per_second, point, METRIC, True)
+    said = figure_text.figure(units.messages_per_second, point, METRIC, True)
     alone = "\none repetition" if point["repetitions"] == 1 else ""
     return f"{said}{alone}{stability.mark(point, 'throughput')}"
 

@@ -14,7 +14,7 @@ def _several(value: float, what: str) -> str:
     return f"{value:g} {what}{'' if value == 1 else 's'}"
 
 
-SAID = {
+VALUE_LABELS = {
     "bytes": units.size,
     "tensors": lambda value: _several(value, "tensor"),
     "readers": lambda value: _several(value, "reader"),

@@ -2,12 +2,10 @@
 
 import math
 
-from .. import units
-
 LINEAR = ("overlap_efficiency", "overlap_efficiency_alone")
 # Not judged: ratios of efficiencies near 0 are meaningless. The speedup is judged.
 COMPARED = {"overlap_efficiency": ()}
-SAID = {
+VALUE_LABELS = {
     "stages": lambda value: f"{value:g} stages",
     "items": lambda value: f"{value:g} items",
     "cost_us": lambda value: f"{value:g} µs per kernel",
@@ -20,7 +18,7 @@ def columns(row: dict) -> dict:
     details = row.get("details") or {}
     serial = details.get("serial_ns") or {}
     return {
-        "stages_told": details.get("stages") or [],
+        "stage_times": details.get("stages") or [],
         "no_saving": details.get("no_saving") or {},
         "serial_ns": serial.get("p50", math.nan),
     }
@@ -30,8 +28,3 @@ def doubt(row: dict) -> tuple[str, str] | None:
     if (row.get("details") or {}).get("verified", {}).get("wrong", 0):
         return "wrong_results", "items were wrong"
     return None
-
-
-def size_and_cost(item_bytes: float, cost_us: float) -> str:
-    """The label of a step of the item-size axis, along which the cost grows."""
-    return f"{units.size(item_bytes)}\n{cost_us:g} µs"

@@ -23,7 +23,7 @@ from analysis.errors import BadInput
 from analysis.export.hdr import encode, file_names
 from analysis.histogram import Histogram
 from analysis.plots import timeline as drawn
-from analysis.plots.style import looks
+from analysis.plots.style import figure_style
 
 COMPARE = Path(os.environ.get("FEEDRATE_GBENCH_COMPARE", "/usr/share/benchmark/compare.py"))  # from libbenchmark-tools
 POINTS = [rows.params(), rows.params("gpu_ring", window=1), rows.params("redis_list", producers=4)]
@@ -222,7 +222,7 @@ def test_kernel_names_are_shortened(name, said):
 
 
 def test_timelines_share_one_axis_in_one_svg_for_light_and_dark(tmp_path, monkeypatch, capsys):
-    with looks():
+    with figure_style():
         figure = drawn.draw([trace.read(file) for file in TRACES]).figure
     assert len({axes.get_xlim() for axes in figure.axes}) == 1 and figure.axes[0].get_xlim()[0] == 0
     titles = ["serial: 3.70 ms in total", "ping_pong: 1.99 ms in total", "ring, depth 3: 1.99 ms in total"]

@@ -8,7 +8,7 @@ import rows
 from conftest import dictionaries, lines, main, report
 from rows import limited, repeated
 
-from analysis import answer, catalogue, conduct, stability, stats
+from analysis import answer, catalogue, measurement_quality, stability, stats
 from analysis.document import Table
 from analysis.feeding import advice, capacity, costs, open_load, questions, tails, transfers
 from analysis.feeding.ranks import MEASURES, disagreements
@@ -207,13 +207,13 @@ def test_cost_is_that_of_the_peak_and_includes_measured_watts(read):
 ])  # fmt: skip
 def test_conduct_counts_points_by_stop_reason(read, stops, said):
     some = [rows.cell(rows.params(window=window)) | ({"stop": stop} if stop else {}) for window, stop in enumerate(stops, 1)]
-    text = " ".join(block.text for block in conduct.blocks(read(some)))
+    text = " ".join(block.text for block in measurement_quality.blocks(read(some)))
     assert said in text and bool(text) == bool(said)
 
 
 def test_conduct_counts_disturbed_repetitions(read):
     kept = rows.cell(rows.params(), 1, machine=rows.machine() | {"disturbances": ["2 other cores were busy"]})
-    text = " ".join(block.text for block in conduct.blocks(read(disturbed(repeated()), kept, rows.cell(rows.params(), 2))))
+    text = " ".join(block.text for block in measurement_quality.blocks(read(disturbed(repeated()), kept, rows.cell(rows.params(), 2))))
     assert "1 of 3 repetitions were disturbed" in text and "1 repetition(s) were disturbed but count" in text
 
 

@@ -26,7 +26,7 @@ from analysis.handoff.plots import styles as handoff_styles
 from analysis.histogram import Histogram
 from analysis.overlap.plots import styles as overlap_styles
 from analysis.overlap.plots.styles import LEAST
-from analysis.plots.style import NARROW, looks
+from analysis.plots.style import NARROW, figure_style
 from analysis.stats import points
 
 COLOUR = re.compile(r"\b(fill|stroke)(: |=\")(#[0-9A-Fa-f]{6})\b")
@@ -73,7 +73,7 @@ def every(folder: str):
     (every("handoff"), {"handoff_by_size": 2, "handoff_start": 2, "handoff_several": 3}),
 ], ids=["transfers", "timeouts", "prices", "overlap", "handoff"])  # fmt: skip
 def test_figures_of_committed_rows_are_drawn(draw, panels):
-    with looks():
+    with figure_style():
         found = draw(True)  # the other shape differs only in the arrangement of its panels
     assert {drawing.name: len(drawing.figure.axes) for drawing in found} == panels
     for drawing in found:
@@ -139,7 +139,7 @@ def test_dark_colours_are_distinguishable():
     for colour, ink in [*transfers.COLOURS.values(), transfers.OTHER]:  # the text of a cell
         assert dark.FIGURES[ink] == ink and contrast(ink, colour) >= 3 and contrast(ink, dark.FIGURES[colour]) >= 3
     for styles in (overlap_styles, handoff_styles):
-        looks_of = [*styles.LOOKS.values(), styles.OTHER]
+        looks_of = [*styles.STYLES.values(), styles.OTHER]
         assert len({dark.FIGURES[colour] for colour, _ in looks_of}) == len({marker for _, marker in looks_of}) == len(looks_of)
 
 
@@ -262,7 +262,7 @@ def test_percentile_curve_ends_ten_samples_before_the_maximum(samples, last):
 def test_capacity_figure_has_a_bar_for_each_search(read):
     some = [rows.capacity(rows.load_params("gpu_ring"), *ends, repetition=n) for n, ends in enumerate(((1000, 1200), (1100, 1300)))]
     results = read(rows.load_cell(rows.load_params("gpu_ring")), some)
-    with looks():
+    with figure_style():
         drawing = capacities.draw(results, Styles(results.cells))
     assert figures._svg(drawing, "") == figures._svg(drawing, "") != figures._svg(drawing, "slim")
     (axes,) = drawing.figure.axes
@@ -327,8 +327,8 @@ def test_front_table_and_svg_need_a_row_that_counts(folder, tmp_path, capsys):
 
 DRAW = """
 from analysis import figures
-from analysis.plots.style import Drawing, looks, new_figure
-with looks():
+from analysis.plots.style import Drawing, figure_style, new_figure
+with figure_style():
     figure, (axes,) = new_figure(4, 3)
     axes.plot([1, 1000], [1, 10], label="a_b")
     axes.set_xscale("log")

@@ -8,10 +8,12 @@ import pytest
 from conftest import committed, dictionaries, report
 from other_rows import KI, MI, handoff, handoffs, nothing_to_save, overlap, skipped
 
+import analysis.sections.handoff
+import analysis.sections.overlap
 from analysis import answer, sections
 from analysis.document import Bullets
-from analysis.handoff import changes, cheapest, story
-from analysis.overlap import points, questions, strategies
+from analysis.handoff import changes, cheapest
+from analysis.overlap import points, strategies
 
 pytestmark = pytest.mark.usefixtures("figureless")
 
@@ -78,7 +80,7 @@ def test_answer_is_by_pipeline_without_cpu_rows(overlaps):
     some += [overlap(name, pipeline=pipeline) for pipeline in points.PIPELINES for name in ("serial", "ping_pong")]
     some = list({row["id"]: row for row in some}.values())
     results = overlaps(some)
-    table = answer.table(results, questions.questions(results))
+    table = answer.table(results, sections.overlap.questions(results))
     assert [row[0].split(":")[0] for row in table.rows] == list(points.PIPELINES)
     assert {row[1].split("\n")[0] for row in table.rows} == {"ping_pong"} and "item 1 MiB" in table.rows[1][0]
     assert set(points.read(results)["device"]) == {"cuda"}
@@ -89,13 +91,13 @@ def test_report_sections_are_in_order_and_omitted_without_rows_that_count(folder
     tensors = [row for size in (KI, MI) for way in ("store", "shm_copy") for row in handoffs(FAST, way, size, device="cpu")]
     text = report(folder(pipeline, tensors))
     order = ["# Experiment overlap", "## The answer", "## What was measured", "## Pipeline chain", "## Every point",
-             "# Experiment handoff", f"## {story.WAYS}"]  # fmt: skip
+             "# Experiment handoff", f"## {sections.handoff.WAYS}"]  # fmt: skip
     places = [text.find(heading) for heading in order]
     assert places == sorted(places) and -1 not in places and "over the bus" not in text
     assert text.index("these are not GPU results") < text.index("100 µs") and "× launch sync" in text
-    assert story.TWO_GPUS not in text
+    assert sections.handoff.TWO_GPUS not in text
     gone = report(folder(skipped(overlap(), "no such GPU"), skipped(handoff(), "no such GPU"), name="gone"))
-    assert gone.count("no such GPU") == 2 and "## Pipeline" not in gone and f"## {story.WAYS}" not in gone
+    assert gone.count("no such GPU") == 2 and "## Pipeline" not in gone and f"## {sections.handoff.WAYS}" not in gone
 
 
 # --- handoff: the cheapest way

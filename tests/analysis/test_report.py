@@ -77,7 +77,9 @@ def test_page_has_plain_words_and_ends_with_evidence(whole):
     assert not re.search(r"\b[0-9a-f]{16}\b", tables) and str(whole.directory) not in tables
     numbers = re.findall(r'href="#(evidence-\d+)"', above)
     assert numbers and all(f'id="{number}"' in below for number in numbers) and str(whole.directory) in below
-    assert whole.md.index("\n| ") == whole.md.index("\n| for |"), "the answer comes before every other table"
+    warning, headline, answer, table = (whole.md.index(part) for part in ("not GPU results", "](headline.png)", "## The answer", "\n| "))
+    assert warning < headline < answer < table == whole.md.index("\n| for |"), "figure and answer come before other tables"
+    assert whole.md.count("](headline.png)") == 1
 
 
 def test_report_prints_its_page_and_warns_before_any_number(folder, capsys):

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from ... import quoted, units
+from ... import figure_text, units
 from ...document import NEWLINE, Table
 from ..details import NAMES
 from . import points as ring
@@ -96,7 +96,7 @@ def _series(ladder: pd.DataFrame, axis: str, values: list, metric: str, formatte
 
 def said(formatter, point, metric: str) -> str:
     """'226 M msg/s', or '≥226 M msg/s' if the load generator was the limit."""
-    return quoted.sign(point, metric in RATES) + formatter(point[metric])
+    return figure_text.sign(point, metric in RATES) + formatter(point[metric])
 
 
 def series(texts: list[str]) -> str:

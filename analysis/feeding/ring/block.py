@@ -2,7 +2,7 @@
 
 from ...document import markdown_table
 from ...load import Results
-from ...report import told
+from ...report import with_origin
 from ...stats import explained
 from . import compared, peaks
 from . import points as ring
@@ -20,7 +20,7 @@ def ring_text(results: Results) -> str:
             parts += [title, markdown_table(table)]
     if points.empty or ring.of_ring(points).empty:
         parts.append("No row of gpu_ring is ok.")
-    return told(results, [*parts, " ".join([NOTE, *explained(results.closed)])])
+    return with_origin(results, [*parts, " ".join([NOTE, *explained(results.closed)])])
 
 
 NOTE = (

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from ... import quoted, units
+from ... import figure_text, units
 from ...document import Table
 from . import points as ring
 
@@ -45,7 +45,7 @@ def best_said(
     """The value with its interval; below it, its point and the number of points compared."""
     if point is None:
         return units.NOTHING
-    value = quoted.figure(formatter, point, metric, largest)
+    value = figure_text.figure(formatter, point, metric, largest)
     where = ring.said(ring.told(point), (*leave_out, "slots") if point["window"] == 1 else leave_out)
     count, ran = point["repetitions"], point["ran"]
     fewer = f", {count} of {ran} repetitions count" if count < ran else ""

@@ -2,10 +2,10 @@
 
 import pandas as pd
 
-from ... import quoted, units
+from ... import figure_text, units
 from ...document import Table, markdown_table
 from ...load import Results
-from ...report import told
+from ...report import with_origin
 from . import points as ring
 from ...stats import explained
 from .compared import best_said
@@ -21,7 +21,7 @@ SHARED = ("payload_bytes", "window", "batch")  # axes with separate columns
 def pair_text(results: Results) -> str:
     found = table(ring.read(results))
     said = markdown_table(found) if found else "No row of gpu_ring with one pair of threads is ok."
-    return told(results, [said, " ".join([NOTE, *explained(results.closed)])])
+    return with_origin(results, [said, " ".join([NOTE, *explained(results.closed)])])
 
 
 def table(points: pd.DataFrame) -> Table | None:
@@ -40,7 +40,7 @@ def table(points: pd.DataFrame) -> Table | None:
         ]
         share = units.NOTHING
         if alone is not None:
-            share = quoted.bound(own, True) + units.percent(own["messages_per_second"] / alone["messages_per_second"])
+            share = figure_text.bound(own, True) + units.percent(own["messages_per_second"] / alone["messages_per_second"])
         payload, window, batch = shared
         rows.append([units.size(payload), str(batch), str(window), *said, share])
     columns = ["payload", "batch", "window", "gpu_ring", "null (generator alone)", "ring / null"]

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from ... import quoted, units
+from ... import figure_text, units
 from ...document import Table
 from . import points as ring
 from .compared import best_said
@@ -38,7 +38,7 @@ def by_payload(points: pd.DataFrame) -> Table | None:
 
 
 def _line(candidates: pd.DataFrame, point: pd.Series, slots: str, with_copies: bool) -> list[str]:
-    bound = quoted.bound(point, True)
+    bound = figure_text.bound(point, True)
     share = units.percent(point["messages_per_second_ratio"])
     name = point["messages_per_second_bound"]
     line = [
@@ -66,7 +66,7 @@ def alone(points: pd.DataFrame) -> Table | None:
         at = found[found["payload_bytes"] == payload]
         point = ring.best(at, "p50", largest=False)
         if point is not None:
-            p99 = quoted.figure(units.nanoseconds, point, "p99", False)
+            p99 = figure_text.figure(units.nanoseconds, point, "p99", False)
             rows.append([units.size(payload), best_said(at, point, "p50", units.nanoseconds, False), p99])
             rows[-1] += [units.nanoseconds(point["limits"].get(name)) for name in floors]
     columns = ["payload", "p50", "p99", *floors.values()]

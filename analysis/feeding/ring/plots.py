@@ -5,9 +5,9 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from ... import quoted, units
+from ... import figure_text, units
 from ...load import Results
-from ...plots.style import LIMIT_COLOUR, Drawing, at_least, log_axis, looks, mark_cpu, new_figure
+from ...plots.style import LIMIT_COLOUR, Drawing, at_least, log_axis, figure_style, mark_cpu, new_figure
 from ...plots.style import shared_legend, value_axis
 from . import axes as tables
 from . import points as ring
@@ -34,7 +34,7 @@ def draw_all(results: Results) -> list[Drawing]:
     """The figures for which the rows have points."""
     points = ring.read(results)
     drawings = []
-    with looks():
+    with figure_style():
         for name, draw in FIGURES.items():
             figure = draw(points)
             if figure:

@@ -6,7 +6,7 @@ from ... import stats
 from ...errors import BadInput
 from ...load import Results
 from ...sections import Section
-from ...tables import axis_said
+from ...tables import axis_value_label
 from ..details import NAMES, SAID
 
 # Axes whose values have a fixed order.
@@ -18,7 +18,7 @@ ORDER = {
     "ring_idle": ("spin", "backoff", "park"),
 }
 UNSET = {0, "none", "auto"}  # not swept: the queue chose the value, or the axis does not apply
-SPOKEN = Section(names=NAMES, said=SAID)
+SPOKEN = Section(names=NAMES, value_labels=SAID)
 UNSAID = UNSET | {"in_order", "spin"}  # defaults of the ring, which texts leave out
 WHO = ("queue", "workload", "device", "flops_per_byte")
 # In the order in which texts describe a point. Workload, device and intensity are the same for all.
@@ -102,7 +102,7 @@ def said(values: dict, leave_out: tuple[str, ...] = ()) -> str:
     if values.get("window") == 1:
         shown = [axis for axis in shown if axis not in ("producers", "window", "batch", "lanes")]
     told = [axis for axis in shown if values[axis] not in UNSAID]
-    words = [axis_said(SPOKEN, NAMES.get(axis, axis), axis, values[axis]) for axis in told]
+    words = [axis_value_label(SPOKEN, NAMES.get(axis, axis), axis, values[axis]) for axis in told]
     return ", ".join(words).replace("notify ", "by ")
 
 
