@@ -338,7 +338,7 @@ print(figures.render([Drawing("one", "a", "b", figure)], shape="wide")[0].svg)
 
 
 def test_user_settings_of_matplotlib_do_not_change_figures(tmp_path):
-    (tmp_path / "matplotlibrc").write_text("text.usetex: True\nfont.size: 30\nbackend: tkagg\n")
+    (settings := tmp_path / "matplotlibrc").write_text("text.usetex: True\nfont.size: 30\nbackend: tkagg\n")
 
     def drawn(**more: str) -> str:
         plain = {name: value for name, value in os.environ.items() if not name.startswith("MPL")}
@@ -348,4 +348,4 @@ def test_user_settings_of_matplotlib_do_not_change_figures(tmp_path):
 
     backend = "module://a_notebooks_own.backend"
     assert "<svg" in drawn()
-    assert drawn(MPLBACKEND=backend, MPLCONFIGDIR=str(tmp_path)) == drawn()
+    assert drawn(MPLBACKEND=backend, MATPLOTLIBRC=str(settings)) == drawn()

@@ -11,7 +11,7 @@ from conftest import ROOT, report
 SHAPE = {"queue": ["host_polled", "gpu_ring"], "transfer": "pinned", "payload": 64, "producers": 1, "window": 64}
 ITEM = {"pipeline": "chain", "stages": 3, "item": "4Ki", "items": 8, "cost-us": 20}
 SPECS = {
-    "feeding": [{"name": "closed", "axes": SHAPE}, {"name": "open", "axes": SHAPE | {"arrivals": "poisson", "rate": 2000}}],
+    "feeding": [{"name": "closed", "axes": SHAPE}, {"name": "open", "axes": SHAPE | {"arrivals": "poisson", "rate": 10_000}}],
     "overlap": [{"name": "strategies", "axes": ITEM | {"strategy": ["serial", "ping_pong", "pdl"]}}],
     "handoff": [{"name": "size", "axes": {"way": ["shm_copy", "ipc_memfd", "ipc_vmm"], "bytes": ["4Ki", "1Mi"]}}],
 }
@@ -32,7 +32,7 @@ def executable() -> Path:
     ("handoff", ["## The answer", "it shares a GPU's memory", "| cached | 1 MiB | "]),
 ])  # fmt: skip
 def test_report_reads_measured_rows(executable, tmp_path, figureless, experiment, said):
-    run = {"messages": 1000, "repetitions": 2}
+    run = {"messages": 200, "seconds": 0.05, "warmup": 0.01, "repetitions": 2}
     spec = {"name": experiment, "description": "short", "experiment": experiment, "run": run, "parts": SPECS[experiment]}
     (tmp_path / "short.json").write_text(json.dumps(spec))
     words = [executable, "sweep", tmp_path / "short.json", "--device", "cpu", "--floor-rounds", "1", "--out", tmp_path / "rows"]
