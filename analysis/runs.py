@@ -13,9 +13,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from . import student
 from .shrinkage import ENOUGH, shrink
-from .verdict import CONFIDENCE, NOT_MEASURED, Ratio
+from .verdict import NOT_MEASURED, Ratio, from_log
 
 
 def run_means(values: np.ndarray, runs: np.ndarray, names: Sequence[str]) -> np.ndarray:
@@ -67,8 +66,4 @@ def _ratio(change: float, variance: float, freedom: float, spread: float, before
         return NOT_MEASURED
     if np.isnan(variance):
         return Ratio(float(np.exp(change)), float("nan"), float("nan"))
-    error = max(float(np.sqrt(variance)), 1e-12)
-    reach = float(student.ppf((1 + CONFIDENCE) / 2, freedom)) * error
-    low, middle, high = (float(np.exp(change + step)) for step in (-reach, 0, reach))
-    p = float(2 * student.sf(abs(change) / error, freedom))
-    return Ratio(middle, low, high, p, "", error, float(freedom), float(spread))
+    return from_log(change, variance, freedom, spread)
