@@ -14,7 +14,6 @@ from . import power, units
 from .document import Table, markdown_table
 from .errors import BadInput
 from .load import Results, load_all
-from .marked import publish
 from .shrinkage import shrink
 from .runs import run_means
 from .verdict import RUN_NOISE, Metric
@@ -23,12 +22,8 @@ COUNTS = (3, 5, 10, 20, 30)
 SHARES = (50, 90)  # percentiles of the points' spread
 
 
-def write_power(directories: Sequence[str], readme: str | None, check: bool) -> int:
-    """Prints the table of each experiment, or writes it into the block `power` of `readme`. Returns the exit code."""
-    return publish(lambda: power_text(directories), readme, "--readme", "power", check, ", ".join(directories))
-
-
 def power_text(directories: Sequence[str]) -> str:
+    """The table of each experiment."""
     loaded = [load_all([directory]) for directory in directories]
     names = dict.fromkeys(name for one in loaded for name in one)
     texts = [_text([one[name] for one in loaded if name in one]) for name in names]

@@ -5,15 +5,9 @@ from pathlib import Path
 
 from .document import Table, markdown_table
 from .errors import BadInput
-from .marked import publish
 
 FIELDS = ("queue", "fault", "sent", "lost", "duplicated", "recovery_seconds")
 MADE_BY = ("gpu", "host", "version")  # missing in older lines
-
-
-def write_faults(file: str, page: str | None, block: str, check: bool) -> int:
-    """Prints the table, or writes it into the page's block. Returns the exit code."""
-    return publish(lambda: faults_text(file), page, "--readme", block, check, file)
 
 
 def faults_text(file: str) -> str:

@@ -8,16 +8,10 @@ from statistics import median
 from .. import units
 from ..document import Table, markdown_table
 from ..errors import BadInput
-from ..marked import publish
 from . import points
 
 FIELDS = ("way", "bytes", "use", "handoff_ns", "to_start_ns", "device", "torch", "feedrate")
 ALLOWED = "a file that experiments/handoff/torch_shared.py wrote"
-
-
-def write_beside_torch(file: str, page: str | None, check: bool) -> int:
-    """Prints the table, or writes it into the page's block `torch`. Returns the exit code."""
-    return publish(lambda: beside_torch_text(file), page, "--page", "torch", check, file)
 
 
 def beside_torch_text(file: str) -> str:
