@@ -238,16 +238,12 @@ def _experiments(documents: list[dict]) -> dict[str, Experiment]:
                 old.variant,
                 old.rate,
                 old.time,
-                old.figures | _new(new.figures, old.figures),
-                old.axes | _new(new.axes, old.axes),
+                old.figures | new.figures | old.figures,  # the first one's order and values
+                old.axes | new.axes | old.axes,
                 new.members | old.members,
                 new.kinds | old.kinds,
             )
     return found
-
-
-def _new(later: dict, first: dict) -> dict:
-    return {name: value for name, value in later.items() if name not in first}
 
 
 def _experiment(document: dict, one: dict) -> Experiment:

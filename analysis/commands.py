@@ -20,9 +20,9 @@ from .files import say
 from .gate import GRAMMAR, parse_margin
 from .handoff.beside_torch import beside_torch_text
 from .marked import publish
+from .plots.timeline import write_timeline
 from .report import write_report
 from .store_costs import store_costs_text
-from .timeline import write_timeline
 from .verdict import RUN_NOISE
 
 EXIT_CODES = "Exit code: 0; 1 if a point fails a --fail-on gate; 2 for invalid input."

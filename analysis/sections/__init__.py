@@ -12,6 +12,16 @@ def _nothing(*_) -> list:
     return []
 
 
+def wrong_results(reason: str) -> Callable[[dict], tuple[str, str] | None]:
+    """A section's `doubt` for experiments whose rows count wrong results in `details.verified`."""
+
+    def doubt(row: dict) -> tuple[str, str] | None:
+        wrong = (row.get("details") or {}).get("verified", {}).get("wrong", 0)
+        return ("wrong_results", reason) if wrong else None
+
+    return doubt
+
+
 @dataclass(frozen=True)
 class Section:
     # Loading. `columns`: additional columns of a cell, from its row; `numbers`: those of them with medians; `doubt`:

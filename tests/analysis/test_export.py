@@ -1,4 +1,4 @@
-"""Exports have the fields that other tools need, and installed tools read them; timelines are read and drawn."""
+"""Exports have the fields that other tools need, and installed tools read them; timelines are read and timeline."""
 
 import base64
 import json
@@ -18,11 +18,11 @@ import pytest
 import rows
 from conftest import REFERENCE, main
 
-from analysis import dark, timeline, trace
+from analysis import dark, trace
 from analysis.errors import BadInput
 from analysis.export.hdr import encode, file_names
 from analysis.histogram import Histogram
-from analysis.plots import timeline as drawn
+from analysis.plots import timeline
 from analysis.plots.style import figure_style
 
 COMPARE = Path(os.environ.get("FEEDRATE_GBENCH_COMPARE", "/usr/share/benchmark/compare.py"))  # from libbenchmark-tools
@@ -223,7 +223,7 @@ def test_kernel_names_are_shortened(name, said):
 
 def test_timelines_share_one_axis_in_one_svg_for_light_and_dark(tmp_path, monkeypatch, capsys):
     with figure_style():
-        figure = drawn.draw([trace.read(file) for file in TRACES]).figure
+        figure = timeline.draw([trace.read(file) for file in TRACES]).figure
     assert len({axes.get_xlim() for axes in figure.axes}) == 1 and figure.axes[0].get_xlim()[0] == 0
     titles = ["serial: 3.70 ms in total", "ping_pong: 1.99 ms in total", "ring, depth 3: 1.99 ms in total"]
     assert [axes.get_title(loc="left") for axes in figure.axes] == titles
@@ -234,7 +234,7 @@ def test_timelines_share_one_axis_in_one_svg_for_light_and_dark(tmp_path, monkey
     assert main(["timeline", *TRACES, "--out", str(out)]) == 0 and str(out) in capsys.readouterr().out
     text = out.read_text()
     root = xml.fromstring(text)
-    assert root.tag.endswith("svg") and float(root.get("width").removesuffix("pt")) < 72 * (drawn.WIDTH + 1)
+    assert root.tag.endswith("svg") and float(root.get("width").removesuffix("pt")) < 72 * (timeline.WIDTH + 1)
     style = re.search(r"<style>@media screen and \(prefers-color-scheme:dark\)\{(.*?)</style>", text, re.DOTALL)[1]
     assert f"svg{{fill:{dark.TEXT}}}" in style and style.count("{") == style.count("}") - 1  # the brace of @media
     colours = {colour.upper() for colour in re.findall(r"(?:fill|stroke): (#[0-9a-f]{6})", text.replace(style, ""))}
