@@ -73,7 +73,7 @@ def place(tmp_path_factory):
     return here
 
 
-@pytest.mark.parametrize("arguments, said", [
+@pytest.mark.parametrize("arguments, expected", [
     ("report missing", "DIR 'missing': no such directory; allowed: a results directory"),
     ("report good missing", "DIR 'missing': no such directory"),
     ("report empty", "DIR 'empty': has no rows.jsonl"),
@@ -142,12 +142,12 @@ def place(tmp_path_factory):
     ("timeline ring.json.xz --out x.svg --milliseconds 0", "--milliseconds '0.0': invalid value; allowed: more than 0"),
     ("timeline ring.json.xz --out x.svg --milliseconds nan", "allowed: more than 0"),
 ])  # fmt: skip
-def test_message_names_invalid_input_and_allowed_values(place, capsys, monkeypatch, arguments, said):
+def test_message_names_invalid_input_and_allowed_values(place, capsys, monkeypatch, arguments, expected):
     monkeypatch.chdir(place)
     before = contents(place)
     assert main(arguments.split()) == 2
     error = capsys.readouterr().err
-    assert one_line(error, said, "allowed: ")
+    assert one_line(error, expected, "allowed: ")
     assert contents(place) == before, "invalid input must not leave files behind"
 
 

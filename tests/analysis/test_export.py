@@ -105,7 +105,7 @@ def test_google_benchmark_compare_reads_the_export(google, tmp_path):
     assert done.returncode == 0, done.stderr
     changes = {line.split()[0]: line.split()[1] for line in done.stdout.splitlines() if "/echo/" in line}
     for end, change in (("/p99_mean", "+0.5000"), ("/p50_mean", "+0.0000")):
-        assert {said for name, said in changes.items() if name.endswith(end)} == {change}
+        assert {expected for name, expected in changes.items() if name.endswith(end)} == {change}
 
 
 @pytest.fixture
@@ -212,13 +212,13 @@ def test_trace_handles_missing_ranges_overlapping_work_and_no_work(tmp_path):
         changed(tmp_path, lambda event, about: not on_gpu(event))
 
 
-@pytest.mark.parametrize("name, said", [
+@pytest.mark.parametrize("name, expected", [
     ("feedrate::(anonymous namespace)::stage_kernel(StageWork, std::byte const*, bool)", "stage_kernel"),
     ("memset_kernel", "memset_kernel"), ("()", "()"),
     ("void feedrate::resident<feedrate::Echo, 4>(feedrate::Lanes<8>*)", "resident"),
 ])  # fmt: skip
-def test_kernel_names_are_shortened(name, said):
-    assert trace.short(name) == said
+def test_kernel_names_are_shortened(name, expected):
+    assert trace.short(name) == expected
 
 
 def test_timelines_share_one_axis_in_one_svg_for_light_and_dark(tmp_path, monkeypatch, capsys):

@@ -26,12 +26,12 @@ def executable() -> Path:
     pytest.skip("feedrate is not built")
 
 
-@pytest.mark.parametrize("experiment, said", [
+@pytest.mark.parametrize("experiment, expected", [
     ("feeding", ["## Which should I use?", "## Headline", "| gpu_ring |"]),
     ("overlap", ["## Pipeline chain", "skipped: strategy pdl needs a GPU", "| ping_pong | "]),
     ("handoff", ["## The answer", "it shares a GPU's memory", "| cached | 1 MiB | "]),
 ])  # fmt: skip
-def test_report_reads_measured_rows(executable, tmp_path, figureless, experiment, said):
+def test_report_reads_measured_rows(executable, tmp_path, figureless, experiment, expected):
     run = {"messages": 200, "seconds": 0.05, "warmup": 0.01, "repetitions": 2}
     spec = {"name": experiment, "description": "short", "experiment": experiment, "run": run, "parts": SPECS[experiment]}
     (tmp_path / "short.json").write_text(json.dumps(spec))
@@ -40,4 +40,4 @@ def test_report_reads_measured_rows(executable, tmp_path, figureless, experiment
     ran = subprocess.run(list(map(str, words)), capture_output=True, text=True, env=known)
     assert ran.returncode == 0, ran.stderr[-2000:]
     text = report(tmp_path / "rows")
-    assert all(part in text for part in ["these are not GPU results", *said]), text
+    assert all(part in text for part in ["these are not GPU results", *expected]), text

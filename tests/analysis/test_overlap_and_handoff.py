@@ -111,11 +111,11 @@ def hands(read):
     return lambda *some, **options: read(*some, experiment="handoff", **options)
 
 
-def cheapest_lines(results, to: str = "same", told: tuple = ()) -> list[dict]:
-    return dictionaries(cheapest.table(results, cheapest.places(results, to), told))
+def cheapest_lines(results, to: str = "same", shown: tuple = ()) -> list[dict]:
+    return dictionaries(cheapest.table(results, cheapest.places(results, to), shown))
 
 
-def said(results) -> list[str]:
+def sentences_of(results) -> list[str]:
     return changes.sentences(results, cheapest.places(results))
 
 
@@ -145,7 +145,7 @@ def test_cheapest_way_is_shown_with_runner_up(hands):
 def test_cheapest_way_reflects_the_certainty_of_its_rows(hands, some, cheapest_way, ratio, sentence):
     results = hands(*some)
     (line,) = cheapest_lines(results)
-    assert line["cheapest"] == cheapest_way and ratio in line["ratio"] and said(results)[0].endswith(sentence)
+    assert line["cheapest"] == cheapest_way and ratio in line["ratio"] and sentences_of(results)[0].endswith(sentence)
     assert ("unstable: 2 times" in line["hand-off"]) == (len(some[0]) == 2)
     assert (line["runner-up"] == "no other was measured") == (len(some) == 1)
 
@@ -173,7 +173,7 @@ def by_size(way: str, *times, use: str = "cached") -> list[dict]:
 ])  # fmt: skip
 def test_sentences_state_the_sizes_at_which_each_way_is_cheapest(hands, some, sentence):
     results = hands(*some)
-    (text,) = said(results)
+    (text,) = sentences_of(results)
     assert sentence in text and text.startswith(changes.USES["cached"])
     heading, bullets, *_ = sections.of("handoff").answer(results)
     assert heading.text == "The answer" and bullets == Bullets([text])

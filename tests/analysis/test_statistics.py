@@ -275,11 +275,11 @@ def test_noise_between_runs_is_estimated(between):
 
 @pytest.mark.parametrize("between", [0.01, 0.05])
 def test_noise_from_some_runs_prevents_false_verdicts_on_other_runs(between):
-    told = run_noise(pairs_of_runs(61, between), THROUGHPUT)
+    measured = run_noise(pairs_of_runs(61, between), THROUGHPUT)
     values = [[one[THROUGHPUT.column] for one in pair] for pair in pairs_of_runs(62, between)]
-    assert covering([ratio(*pair, told) for pair in values]) >= 0.92
+    assert covering([ratio(*pair, measured) for pair in values]) >= 0.92
     false = [share(judge([ratio(*pair, 0.0, noise) for pair in values], THROUGHPUT, MARGIN), FASTER, SLOWER)
-             for noise in (told, 0.0)]  # fmt: skip
+             for noise in (measured, 0.0)]  # fmt: skip
     assert false[0] <= 0.02 and false[1] > 0.05
 
 
