@@ -6,7 +6,6 @@ comparison.
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 

@@ -3,7 +3,7 @@ members of the axes, limits and units. It is the analysis's only source of knowl
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 
@@ -222,7 +222,7 @@ def merged(documents: Iterable[dict]) -> Catalogue:
 def _limits(documents: list[dict]) -> dict[str, Limit]:
     found: dict[str, Limit] = {}
     for one in (limit for document in documents for limit in document.get("limits", ())):
-        found.setdefault(one["name"], Limit(one["name"], one.get("unit", ""), one.get("method", "")))
+        found.setdefault(one["name"], Limit(**_fields(Limit, one)))
     return found
 
 
@@ -264,26 +264,21 @@ def _experiment(document: dict, one: dict) -> Experiment:
 
 
 def _figure(one: dict) -> Figure:
-    return Figure(
-        one["name"],
-        one.get("unit", ""),
-        one["better"] == "higher",
-        one.get("distribution", False),
-        one.get("headline", False),
-        one.get("unstable_from"),
-        one.get("description", ""),
-    )
+    return Figure(**_fields(Figure, one) | {"higher": one["better"] == "higher"})
 
 
 def _axis(one: dict) -> Axis:
     kind = "number" if one.get("kind", "number") == "number" else "word"
-    return Axis(
-        one["key"],
-        one["name"],
-        tuple(one.get("owners", ())),
-        kind,
-        one.get("default", 0 if kind == "number" else "none"),
-        tuple(map(str, one.get("values", ()))),
-        "automatic" in one,
-        one.get("description", ""),
-    )
+    read = {
+        "owners": tuple(one.get("owners", ())),
+        "kind": kind,
+        "default": one.get("default", 0 if kind == "number" else "none"),
+        "values": tuple(map(str, one.get("values", ()))),
+        "automatic": "automatic" in one,
+    }
+    return Axis(**_fields(Axis, one) | read)
+
+
+def _fields(of: type, one: dict) -> dict:
+    """The fields of a data class that a JSON object has under the same names."""
+    return {field.name: one[field.name] for field in fields(of) if field.name in one}

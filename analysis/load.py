@@ -81,34 +81,31 @@ def load_all(directories: Iterable[str | Path], argument: str = "DIR") -> dict[s
     notes: list[str] = []
     read = [(path, row) for path in paths for row in rows.read(path, argument, notes)]
     known = catalogue.merged(catalogue.read(path, argument) for path in paths)
-    names = dict.fromkeys(rows.experiment(row) for _, row in read if row["kind"] != "limit")
-    measured = {
-        name: [(path, row) for path, row in read if rows.experiment(row) == name and row["kind"] == "cell"]
-        for name in names
-    }
-    if not any("search" not in row for cells in measured.values() for _, row in cells):
-        raise BadInput(
-            argument,
-            ", ".join(map(str, paths)),
-            f"rows.jsonl has no cell row{' except tries of a search' if any(measured.values()) else ''}",
-            "a directory in which a sweep measured at least one cell",
-        )
-    found = {}
-    for name in names:
-        mine = [(path, row) for path, row in read if rows.experiment(row) == name]
-        if any(row["kind"] == "cell" and "search" not in row for _, row in mine):
-            # Report problems of a file once, with the first experiment.
-            found[name] = _results(known, name, paths, mine, notes if not found else [])
-    return found
+    by_experiment: dict[str, list[tuple[Path, dict]]] = {}
+    for path, row in read:
+        by_experiment.setdefault(rows.experiment(row), []).append((path, row))
+    measured = {name: some for name, some in by_experiment.items() if any(_is_measured(row) for _, row in some)}
+    if not measured:
+        tries = " except tries of a search" if any(row["kind"] == "cell" for _, row in read) else ""
+        allowed = "a directory in which a sweep measured at least one cell"
+        raise BadInput(argument, ", ".join(map(str, paths)), f"rows.jsonl has no cell row{tries}", allowed)
+    # Problems of a file are reported once, with the first experiment.
+    first = next(iter(measured))
+    return {name: _results(known, name, paths, some, notes if name == first else []) for name, some in measured.items()}
+
+
+def _is_measured(row: dict) -> bool:
+    """Whether a row is a cell and not a try, which is a short measurement for choosing settings; the chosen settings are
+    measured again in separate rows."""
+    return row["kind"] == "cell" and "search" not in row
 
 
 def _results(
     known: Catalogue, name: str, paths: list[Path], mine: list[tuple[Path, dict]], notes: list[str]
 ) -> Results:
     experiment, section = known.experiment(name), sections.of(name)
-    # A try is a short measurement for choosing settings; the chosen settings are measured again in separate rows.
     tries = [row for _, row in mine if row["kind"] == "cell" and "search" in row]
-    measured = [(path, row) for path, row in mine if row["kind"] == "cell" and "search" not in row]
+    measured = [(path, row) for path, row in mine if _is_measured(row)]
     cells = [(path, row) for path, row in measured if not row[RUN].get("settings", {}).get("traced")]
     traced = len(measured) - len(cells)
     if traced:
