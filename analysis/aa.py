@@ -56,7 +56,8 @@ def _without_noise(a: Results, b: Results, rules: Rules) -> list[str]:
     if not any(rules.run_noise.values()):
         return []
     matched, _ = match_some(a, b, Rules(rules.margin))
-    verdicts = [one.verdict for metric in measured_metrics(a, b, matched) for one in matched[metric.column] if one.verdict]
+    metrics = measured_metrics(a, b, matched)
+    verdicts = [one.verdict for metric in metrics for one in matched[metric.column] if one.verdict]
     false = sum(verdict in (FASTER, SLOWER) for verdict in verdicts)
     share = units.percent(false / len(verdicts))
     return [f"With `--run-noise 0`, {false} of the {len(verdicts)} verdicts would be false ({share})."]

@@ -80,7 +80,8 @@ def _row(results: Results, question: Question, measured: pd.DataFrame, shown: li
     chosen = question.choose(measured).dropna(subset=[metric])
     if chosen.empty:
         return None
-    ranked = chosen.sort_values(metric, ascending=not question.larger_is_better, kind="stable").drop_duplicates("variant")
+    in_order = chosen.sort_values(metric, ascending=not question.larger_is_better, kind="stable")
+    ranked = in_order.drop_duplicates("variant")
     first = ranked.iloc[0]
     shown = [axis for axis in shown if axis not in question.worded_axes]
     line = [question.wording(first), *_variant_cells(results, question, first, shown)]

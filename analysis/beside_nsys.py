@@ -31,8 +31,9 @@ def beside_text(trace: str, report: str) -> str:
     rows = []
     for where in both:
         (count, mean), (their_count, their_mean) = own[where], theirs[where]
-        counted = [units.number(their_count), units.nanoseconds(their_mean), units.number(count), units.nanoseconds(mean)]
-        rows.append([*where, *counted, units.ratio(mean / their_mean)])
+        of_nsys = [units.number(their_count), units.nanoseconds(their_mean)]
+        of_trace = [units.number(count), units.nanoseconds(mean)]
+        rows.append([*where, *of_nsys, *of_trace, units.ratio(mean / their_mean)])
     columns = ["stream", "work", "nsys: count", "nsys: mean", "--trace: count", "--trace: mean", "ratio"]
     return f"{markdown_table(Table(columns, rows, {2, 3, 4, 5, 6}))}\n\n{NOTE}"
 

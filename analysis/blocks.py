@@ -11,7 +11,7 @@ from .figures import links, pngs, standalone
 from .files import write_all
 from .load import FEEDING, Results, load, load_all
 from .marked import rewrite
-from .report import device_warning, with_origin, where_line
+from .report import device_warning, where_line, with_origin
 from .feeding import advice, capacity, open_load, prices, questions, tails, timeouts, transfers
 from .feeding.front import front, front_note
 from .feeding.headline import headline
@@ -39,9 +39,8 @@ def write_figures(directory: str, out: str) -> list[Path]:
         contents |= pngs(drawings, target)
         if name == FEEDING:
             contents[target / "headline.md"] = headline_text(results) + "\n"
-            contents |= {
-                target / f"{one.name}.svg": standalone(one) for one in drawings if one.name == glance.NAME and one.figure
-            }
+            headlines = [one for one in drawings if one.name == glance.NAME and one.figure]
+            contents |= {target / f"{one.name}.svg": standalone(one) for one in headlines}
     if not contents:
         raise BadInput("DIR", directory, "no experiment in it has figures", "rows of feeding, overlap or handoff")
     return write_all(contents)
@@ -153,7 +152,9 @@ NO_ROW = "has no row{} that counts"
 BLOCKS: dict[str, Callable[[str, Path, str | None], str]] = {
     "front": _of_feeding(_front, NO_ROW.format(" of feeding")),
     "best": PageBlock(lambda results: answer.of(results)[1:], "", NO_ROW.format(""), "rows of any experiment"),
-    "points": PageBlock(lambda results: points_table.blocks(results)[1:], "", NO_ROW.format(""), "rows of any experiment"),
+    "points": PageBlock(
+        lambda results: points_table.blocks(results)[1:], "", NO_ROW.format(""), "rows of any experiment"
+    ),
     "answer": _of_feeding(lambda results: questions.blocks(results)[1:], NO_ROW.format(" of feeding")),
     "figures": _figures_block,
     "ring": lambda directory, *_: ring_text(load([directory])),
@@ -171,8 +172,8 @@ BLOCKS: dict[str, Callable[[str, Path, str | None], str]] = {
         timeouts.text, "has no open load with two values of batch-timeout", "transfers", drawn_timeouts
     ),
     "strategies": PageBlock(
-        lambda results: _inline(strategies.blocks(results)), "overlap", NO_ROW.format(" of overlap"), "rows of `overlap`",
-        (by_strategy,),
+        lambda results: _inline(strategies.blocks(results)), "overlap", NO_ROW.format(" of overlap"),
+        "rows of `overlap`", (by_strategy,),
     ),
     "by_depth": _of_overlap(along.DEPTH),
     "by_item": _of_overlap(along.ITEM),

@@ -86,7 +86,8 @@ Block = Heading | Chapter | Text | Bullets | Table | Picture
 def to_html(title: str, blocks: list[Block]) -> str:
     folder = FileSystemLoader(Path(__file__).parent)
     pages = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, loader=folder)
-    pages.filters |= {"kind": lambda block: type(block).__name__, "width_class": _width_class, "value_class": _value_class}
+    pages.filters["kind"] = lambda block: type(block).__name__
+    pages.filters |= {"width_class": _width_class, "value_class": _value_class}
     pages.tests["warning"] = lambda line: line.startswith(FLAGS)
     return pages.get_template("report.html.jinja").render(title=title, blocks=blocks, dark=dark, phone=PHONE)
 

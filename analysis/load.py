@@ -95,8 +95,8 @@ def load_all(directories: Iterable[str | Path], argument: str = "DIR") -> dict[s
 
 
 def _is_measured(row: dict) -> bool:
-    """Whether a row is a cell and not a try, which is a short measurement for choosing settings; the chosen settings are
-    measured again in separate rows."""
+    """Whether a row is a cell and not a try. A try is a short measurement for choosing settings; the chosen settings
+    are measured again in separate rows."""
     return row["kind"] == "cell" and "search" not in row
 
 
@@ -120,7 +120,7 @@ def _results(
     )
     limits = pd.DataFrame(
         [_limit(row, known) for _, row in mine if row["kind"] == "limit"],
-        columns=["name", "value", "least", "greatest", "unit", "scope", "status", "reason", "method", "device", "machine"],
+        columns=list(_limit({"limit": {}, "status": "", RUN: {}}, known)),
     )
     capacities = pd.DataFrame(
         [_capacity(path, row, axes, experiment) for path, row in searches],

@@ -59,5 +59,6 @@ def _precision(cells: pd.DataFrame) -> list[str]:
         return []
     counts = reasons.value_counts()
     outcomes = [f"{counts.get('precise', 0)} of {len(reasons)} points met it"]
-    outcomes += [f"{counts[reason]} {what}" for reason, what in ASKED.items() if reason != "precise" and reason in counts]
+    others = {reason: what for reason, what in ASKED.items() if reason != "precise" and reason in counts}
+    outcomes += [f"{counts[reason]} {what}" for reason, what in others.items()]
     return [f"Repetitions continued until the 95 % intervals met the requested precision: {', '.join(outcomes)}."]

@@ -2,15 +2,15 @@
 
 import pandas as pd
 
-from . import flags, figure_text, stability, stats, units
+from . import figure_text, flags, stability, stats, units
 from .document import Block, Heading, Table, Text
 from .load import Results
 from .tables import figure_name, place, varying
 
 TITLE = "Every point"
 NOTE = (
-    f"{figure_text.NOTE} Below a marked figure are its lowest and its highest repetition. Below a figure is also its ratio "
-    "to the limit that binds it, measured / limit (for a distribution, that of its p50)."
+    f"{figure_text.NOTE} Below a marked figure are its lowest and its highest repetition. Below a figure is also its "
+    "ratio to the limit that binds it, measured / limit (for a distribution, that of its p50)."
 )
 
 

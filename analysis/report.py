@@ -3,7 +3,7 @@ section."""
 
 from pathlib import Path
 
-from . import answer, measurement_quality, flags, points_table, sections, stability, stats, tables
+from . import answer, flags, measurement_quality, points_table, sections, stability, stats, tables
 from .document import Block, Bullets, Chapter, Heading, Picture, Table, Text, evidence, to_html, to_markdown
 from .figures import Rendered, files, render
 from .files import write_all
@@ -68,7 +68,8 @@ def where_line(results: Results) -> str:
     letters = machine_letters(results.cells)
     machine = "; ".join(f"@{letter}: {name}" if len(letters) > 1 else name for name, letter in letters.items())
     program, *arguments = first.get("command", "").split(" ")  # the program's folder is not informative
-    redis = next((one["services"]["redis"].get("version") for one in results.environments if "redis" in one.get("services", ())), None)
+    servers = [one["services"]["redis"] for one in results.environments if "redis" in one.get("services", ())]
+    redis = servers[0].get("version") if servers else None
     parts = [
         machine,
         f"driver {first['driver_version']}" if first.get("driver_version") else "",

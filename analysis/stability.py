@@ -71,5 +71,5 @@ def summary(experiment: Experiment, measured: pd.DataFrame) -> list[str]:
     if repeated.empty or not experiment.judged:
         return []
     count = int(repeated["unstable"].map(bool).sum())
-    counted = f"{count or 'None'} of {len(repeated)} points measured more than once {'are' if count > 1 else 'is'} unstable"
-    return [f"{counted}: {rule(experiment)}."]
+    of = f"{count or 'None'} of {len(repeated)} points measured more than once"
+    return [f"{of} {'are' if count > 1 else 'is'} unstable: {rule(experiment)}."]

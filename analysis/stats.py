@@ -37,7 +37,8 @@ def _points(results: Results) -> pd.DataFrame:
     keys = ["variant", "rank", "work", "machine", *results.axes]
     groups = valid.groupby(keys, sort=False, dropna=False)
     metrics = ranges(groups, numbers(results))
-    names = groups[[*(f"{figure}_{what}" for figure in results.experiment.figures for what in ("bound", "ceiling")), "delivery"]].first()
+    limits = [f"{figure}_{what}" for figure in results.experiment.figures for what in ("bound", "ceiling")]
+    names = groups[[*limits, "delivery"]].first()
     members = groups["row"].agg(list).rename("members")
     warned = groups["flags"].agg(flags.counts)
     bound = groups["limited"].any()

@@ -47,6 +47,6 @@ def _read(folder: Path) -> dict[str, dict[str, float]]:
 
 
 def _cost(one: dict) -> tuple[str, float]:
-    name = "/".join(part for part in one["name"].split("/") if part != "real_time" and not part.startswith("iterations:"))
+    parts = [part for part in one["name"].split("/") if part != "real_time" and not part.startswith("iterations:")]
     rate = one.get("items_per_second")
-    return name, 1e9 / rate if rate else one["real_time"] * NANOSECONDS[one["time_unit"]]
+    return "/".join(parts), 1e9 / rate if rate else one["real_time"] * NANOSECONDS[one["time_unit"]]

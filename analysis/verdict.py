@@ -93,7 +93,7 @@ def ratio(before: np.ndarray, after: np.ndarray, common_noise: float = 0.0, run_
     estimated = sum(part**2 / (len(side) - 1) for part, side in zip(parts, logs))
 
     def freedom(variance: float) -> float:
-        """Welch and Satterthwaite's degrees of freedom. Only the variance estimated from the repetitions reduces them."""
+        """Welch and Satterthwaite's degrees of freedom; only the variance of the repetitions reduces them."""
         return variance**2 / estimated if estimated > 0 else np.inf
 
     tested = variance + 2 * run_noise**2

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from .. import interval, figure_text, stability, stats, tables, units
+from .. import figure_text, interval, stability, stats, tables, units
 from ..document import Block, Table, Text
 from ..load import Results
 from ..ranking import Ranking
@@ -12,8 +12,8 @@ from . import points as handoff
 
 COLUMNS = ["use", "size", "cheapest", "hand-off", "time to start", "runner-up", "its hand-off", "ratio"]
 NOTE = (
-    f"{figure_text.NOTE} “Hand-off”: from when the tensors are written until all readers' kernels have read them. “Time "
-    "to start”: until each reader's first kernel could start. “Ratio”: how many times as long the runner-up takes; its "
+    f"{figure_text.NOTE} “Hand-off”: from when the tensors are written until all readers' kernels have read them. "
+    "“Time to start”: until each reader's first kernel could start. “Ratio”: how many times as long the runner-up takes; its "
     "interval combines those of both. “Unclear”: the two intervals overlap, or there is only one repetition and hence "
     "no interval."
 )
@@ -41,7 +41,7 @@ class Place(Ranking):
 
 
 def below(first: pd.Series, second: pd.Series) -> bool:
-    """Whether the first is clearly faster: false if an interval is missing or the second time is only an upper bound."""
+    """Whether the first is clearly faster: false without an interval, or if the second time is an upper bound."""
     return bool(first[f"{handoff.TIME}_high"] < second[f"{handoff.TIME}_low"]) and not second["limited"]
 
 

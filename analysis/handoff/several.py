@@ -11,8 +11,8 @@ from . import points as handoff
 
 AXES = ("tensors", "readers")
 NOTE = (
-    f"{figure_text.NOTE} Each cell shows the bytes read by all readers, divided by the median hand-off time, and below it "
-    "the hand-off time, until the last reader has read the last tensor."
+    f"{figure_text.NOTE} Each cell shows the bytes read by all readers, divided by the median hand-off time, and below "
+    "it the hand-off time, until the last reader has read the last tensor."
 )
 
 

@@ -13,8 +13,8 @@ COLUMNS = [
     "stages, concurrent",
 ]  # fmt: skip
 NOTE = (
-    f"{figure_text.NOTE} A strategy with its own axes (depth) is shown with their default values. “Speedup”: the time of a "
-    "run of serial divided by that of a run of the strategy, with the runs taking turns. “Overlap efficiency”: the "
+    f"{figure_text.NOTE} A strategy with its own axes (depth) is shown with their default values. “Speedup”: the time "
+    "of a run of serial divided by that of a run of the strategy, with the runs taking turns. “Overlap efficiency”: the "
     "share of the possible saving in time that the strategy reaches. The possible saving is computed from the stages' "
     "times when they run concurrently; in the next column, from their times when they run alone. If overlapping could "
     "save less than a tenth of serial's time, there is no efficiency. “Stages”: the time per item in each stage, "
@@ -35,7 +35,8 @@ def blocks(results: Results) -> list[Block]:
 def _where(results: Results, some: pd.DataFrame) -> str:
     """The setting that the strategies share, in words."""
     first = overlap.compared(results, some).iloc[0]
-    return f"All figures are for {tables.place(results, first, overlap.named_axes(results))}, unless a line says otherwise."
+    setting = tables.place(results, first, overlap.named_axes(results))
+    return f"All figures are for {setting}, unless a line says otherwise."
 
 
 def table(results: Results, pipeline: str, some: pd.DataFrame) -> Table:
@@ -55,12 +56,14 @@ def table(results: Results, pipeline: str, some: pd.DataFrame) -> Table:
 
 def _figures(results: Results, point: pd.Series) -> list[str]:
     rate = results.experiment.rate
-    items = figure_text.figure(results.experiment.formatter(rate), point, rate, True) + stability.mark(point, "throughput")
+    items = figure_text.figure(results.experiment.formatter(rate), point, rate, True)
     speedup = ratio(point, "speedup")
     shares = [efficiency(results, point, column) for column in (overlap.EFFICIENCY, overlap.ALONE)]
     times = stage_times(results, point)
-    alone, beside = ("\n".join(f"{name} {units.nanoseconds(one[kind])}" for name, one in times.items()) for kind in (0, 1))
-    return [items, speedup, *shares, alone or units.NOTHING, beside or units.NOTHING]
+    alone, beside = (
+        "\n".join(f"{name} {units.nanoseconds(one[kind])}" for name, one in times.items()) for kind in (0, 1)
+    )
+    return [items + stability.mark(point, "throughput"), speedup, *shares, alone or units.NOTHING, beside or units.NOTHING]
 
 
 def efficiency(results: Results, point: pd.Series, column: str) -> str:

@@ -5,7 +5,7 @@ import pandas as pd
 from matplotlib.ticker import FixedLocator, NullLocator
 
 from .. import units
-from .style import Drawing, log_axis, figure_style, new_figure
+from .style import Drawing, figure_style, log_axis, new_figure
 
 NAME, TITLE = "compare", "Ratios B / A"
 TICKS = (1.01, 1.02, 1.05, 1.1, 1.2, 1.3, 1.5, 2, 4, 8, 16, 64, 256, 1024)

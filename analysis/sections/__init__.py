@@ -33,8 +33,8 @@ class Section:
     linear: tuple[str, ...] = ()
     # Comparing. The judged percentiles by figure ('' for a number), if they differ from the default.
     compared: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    # Wording. `names`: names for axes whose own name is unclear; `value_labels`: functions that write a value of an axis
-    # in words, with the axis.
+    # Wording. `names`: names for axes whose own name is unclear; `value_labels`: functions that write a value of an
+    # axis in words, with the axis.
     names: Mapping[str, str] = field(default_factory=dict)
     value_labels: Mapping[str, Callable] = field(default_factory=dict)
     # The report. Each function takes the results; `body` also takes the drawings for wide and for phone screens.

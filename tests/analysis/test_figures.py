@@ -94,7 +94,8 @@ def test_figures_of_a_report_have_both_shapes(full_report):
             check(drawing, narrow, full_report.html)
             if narrow:  # panels are stacked vertically
                 assert {axes.get_subplotspec().colspan.start for axes in drawing.figure.axes} == {0}
-    assert {file.name for file in full_report.directory.glob("*.png")} == {"headline.png"}  # the fixture replaces the other PNGs by b""
+    # The fixture replaces the other PNGs by b"".
+    assert {file.name for file in full_report.directory.glob("*.png")} == {"headline.png"}
     image = matplotlib.image.imread(full_report.directory / "headline.png")
     assert image.shape[1] > 1000 and (image[0, 0, :3] == 1).all(), "paper is white"
 
