@@ -18,7 +18,7 @@ from .compare import Compared, finish, in_both, measured_metrics, metrics_of, po
 from .compare import tail_sentences, verdict_sentences
 from .document import Block, Bullets, Chapter, Heading, Picture, Table, Text
 from .errors import BadInput
-from .gate import failures, looked_for, parse_gate, refuse_blind
+from .gate import failures, smallest_changes, parse_gate, reject_powerless
 from .load import Results, load_all
 from .plots import comparison
 from .verdict import NOT_MEASURED, Metric, Ratio, from_log
@@ -48,11 +48,11 @@ def write_ab(folder: str, out: str | None, margins: Margins, fail_on: Sequence[s
 
 
 def _compared(folder: str, a: Results, b: Results, margins: Margins, gates: Sequence, name: str) -> Compared:
-    sought = looked_for(gates, metrics_of(a, b))
-    matched, lonely, differing = match(folder, a, b, margins, sought)
+    wanted = smallest_changes(gates, metrics_of(a, b))
+    matched, one_sided, differing = match(folder, a, b, margins, wanted)
     metrics = measured_metrics(a, b, matched)
     design = power.STARTS if _started_anew(a) else power.PAIRS
-    refuse_blind(gates, matched, metrics, lambda _: [(design, lambda one: one.spread)])
+    reject_powerless(gates, matched, metrics, lambda _: [(design, lambda one: one.spread)])
     overall = summarise(matched, metrics)
     drawing = comparison.draw(matched, overall, metrics, name)
     drawing = replace(drawing, name=drawing.name.replace(comparison.NAME, "ab", 1))
@@ -63,19 +63,19 @@ def _compared(folder: str, a: Results, b: Results, margins: Margins, gates: Sequ
         Text(f"A: {a.directories[0]}. B: {b.directories[0]}. {explanation(margins)}"),
         Bullets([
             *_differing_sentence(a, b, differing),
-            _pairs_sentence(matched, lonely),
+            _pairs_sentence(matched, one_sided),
             *verdict_sentences(matched, metrics),
-            *tail_sentences(matched, metrics, sought),
+            *tail_sentences(matched, metrics, wanted),
             *([legend] if legend else []),
         ]),
         Heading("Point by point"),
         point_table(matched, metrics, a, shown, "pairs", _used),
         Picture(drawing.name, drawing.caption, "", ""),
     ]  # fmt: skip
-    if len(lonely):
-        rows = [[point_name(a, point, shown), point["ok in"], point["elsewhere"]] for _, point in lonely.iterrows()]
+    if len(one_sided):
+        rows = [[point_name(a, point, shown), point["ok in"], point["elsewhere"]] for _, point in one_sided.iterrows()]
         blocks += [Heading("Without a pair"), Table(["point", "ok only in", "on the other side"], rows)]
-    stopped = failures(gates, matched, lonely, metrics, lambda point: point_name(a, point, shown))
+    stopped = failures(gates, matched, one_sided, metrics, lambda point: point_name(a, point, shown))
     return Compared(blocks, drawing, [f"{name}: {line}" if name else line for line in stopped])
 
 
@@ -91,7 +91,7 @@ def explanation(margins: Margins) -> str:
 
 
 def match(
-    folder: str, a: Results, b: Results, margins: Margins, sought: dict[str, float] | None = None
+    folder: str, a: Results, b: Results, margins: Margins, wanted: dict[str, float] | None = None
 ) -> tuple[pd.DataFrame, pd.DataFrame, list[str]]:
     """Returns the points that have a pair that is ok on both sides, with a judged Ratio for each metric and `pairs`
     (used, total); the points without such a pair; and the axes in which A and B differ. A point has only the axes on
@@ -102,7 +102,7 @@ def match(
     settings = {number: [_settings(side.get(number), axes) for side in sides] for number in numbers}
     both = [one for one in settings.values() if all(one)]
     differing = [axis for axis in axes if any(one[0][axis] != one[1][axis] for one in both)]
-    metrics, found, lonely = metrics_of(a, b), [], []
+    metrics, found, one_sided = metrics_of(a, b), [], []
     for number in numbers:
         point = _point(a, settings[number], differing)
         rows = [side.get(number, {}) for side in sides]
@@ -122,13 +122,13 @@ def match(
             ok = [any(row["status"] == "ok" for row in side.values()) for side in rows]
             alone = "A" if ok[0] and not ok[1] else "B" if ok[1] and not ok[0] else ""
             others = {"A": "B", "B": "A"}.get(alone, "AB")
-            lonely.append(point | {"ok in": alone, "elsewhere": _reasons(rows, others), "pairs": (0, len(pairs))})
+            one_sided.append(point | {"ok in": alone, "elsewhere": _reasons(rows, others), "pairs": (0, len(pairs))})
     if not found:
         raise BadInput("OUT", folder, "has no pair that is ok on both sides", "a folder that `feedrate ab` wrote")
     matched = pd.DataFrame(found)
     for metric in metrics:
-        matched[metric.column] = judge(list(matched[metric.column]), metric, margins, (sought or {}).get(metric.name))
-    return matched, pd.DataFrame(lonely), differing
+        matched[metric.column] = judge(list(matched[metric.column]), metric, margins, (wanted or {}).get(metric.name))
+    return matched, pd.DataFrame(one_sided), differing
 
 
 _NONE = {"status": "missing"}
@@ -209,10 +209,10 @@ def paired(logs: np.ndarray, rounding: float = 0.0) -> Ratio:
     return from_log(change, variance, (len(logs) - 1) * (variance / own) ** 2 if own else np.inf, spread)
 
 
-def judge(ratios: Sequence[Ratio], metric: Metric, margins: Margins, sought: float | None = None) -> list[Ratio]:
-    """The ratios of one metric at all points, each with its verdict. `sought`: a point of a tail gets a verdict only if
+def judge(ratios: Sequence[Ratio], metric: Metric, margins: Margins, wanted: float | None = None) -> list[Ratio]:
+    """The ratios of one metric at all points, each with its verdict. `wanted`: a point of a tail gets a verdict only if
     it could show a change of this size."""
-    shown = power.shown(ratios, metric, sought)
+    shown = power.shown(ratios, metric, wanted)
     return verdict.judge(ratios, metric, margins.changed, shown, lambda one: within(one, margins.same))
 
 
@@ -234,9 +234,9 @@ def _differing_sentence(a: Results, b: Results, differing: Sequence[str]) -> lis
     return [f"By design, A and B differ in {'; '.join(named)}."] if named else []
 
 
-def _pairs_sentence(matched: pd.DataFrame, lonely: pd.DataFrame) -> str:
+def _pairs_sentence(matched: pd.DataFrame, one_sided: pd.DataFrame) -> str:
     used = sum(one for one, _ in matched["pairs"])
-    every = sum(count for part in (matched, lonely) if len(part) for _, count in part["pairs"])
+    every = sum(count for part in (matched, one_sided) if len(part) for _, count in part["pairs"])
     counted = f"{len(matched)} points, {every} pairs"
     if used == every:
         return f"{counted}, all ok on both sides."

@@ -37,7 +37,7 @@ class Axis:
         return 0 if self.kind == "number" else "none"
 
     @property
-    def unasked(self) -> set:
+    def omitted(self) -> set:
         """The values that texts leave out: the axis does not apply, or the member's default is in effect."""
         return DOES_NOT_APPLY | ({"auto", self.default} if self.owners and self.kind == "word" else set())
 

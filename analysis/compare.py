@@ -14,7 +14,7 @@ from .document import Block, Bullets, Chapter, Heading, Picture, Table, Text, to
 from .errors import BadInput
 from .figures import pngs
 from .files import say, write_all
-from .gate import failures, looked_for, noise_of, parse_gate, parse_noise, refuse_blind
+from .gate import failures, smallest_changes, noise_of, parse_gate, parse_noise, reject_powerless
 from .load import Results, load_all
 from .plots import comparison
 from .plots.style import Drawing
@@ -37,7 +37,7 @@ class Rules:
 
     margin: float = 0.02  # smallest effect of interest, as a share of A
     run_noise: dict[str, float] = field(default_factory=dict)  # by metric: standard deviation between runs of one code
-    looked_for: dict[str, float] = field(default_factory=dict)  # by metric: change that a tail must be able to show
+    smallest_changes: dict[str, float] = field(default_factory=dict)  # by metric: change that a tail must show
 
 
 @dataclass(frozen=True)
@@ -90,13 +90,13 @@ def write_comparison(
         _compare(
             a,
             b,
-            Rules(margin, noise_of(noise, metrics_of(a, b)), looked_for(gates, metrics_of(a, b))),
+            Rules(margin, noise_of(noise, metrics_of(a, b)), smallest_changes(gates, metrics_of(a, b))),
             gates,
             name if len(shared) > 1 else "",
         )
         for name, (a, b) in shared.items()
     ]
-    sides_text = f"A: {', '.join(before)}. B: {', '.join(after)}. {_one_sided(sides, shared)}".strip()
+    sides_text = f"A: {', '.join(before)}. B: {', '.join(after)}. {_only_on_one_side(sides, shared)}".strip()
     blocks = [block for one in found for block in one.blocks]
     if len(found) == 1:  # one paragraph names the sides and explains the table
         sides_text, blocks = f"{sides_text} {blocks[0].text}", blocks[1:]
@@ -128,17 +128,17 @@ def in_both(before: dict[str, Results], after: dict[str, Results]) -> dict[str, 
     return shared
 
 
-def _one_sided(sides: Sequence[dict[str, Results]], shared: dict) -> str:
+def _only_on_one_side(sides: Sequence[dict[str, Results]], shared: dict) -> str:
     alone = [(letter, name) for letter, side in zip("AB", sides) for name in side if name not in shared]
     return " ".join(f"Only {letter} has rows of {name}." for letter, name in alone)
 
 
 def _compare(a: Results, b: Results, rules: Rules, gates: Sequence, name: str) -> Compared:
     """Compares one experiment. `name`: the experiment's name if there are several, else empty."""
-    matched, lonely = match_some(a, b, rules)
+    matched, one_sided = match_some(a, b, rules)
     metrics = measured_metrics(a, b, matched)
     several = several_runs(a, b)
-    refuse_blind(gates, matched, metrics, lambda metric: designs(rules, metric, several))
+    reject_powerless(gates, matched, metrics, lambda metric: designs(rules, metric, several))
     overall, varying = summarise(matched, metrics), tables.varying(a, b)
     drawing = comparison.draw(matched, overall, metrics, name)
     blocks: list[Block] = [
@@ -147,8 +147,8 @@ def _compare(a: Results, b: Results, rules: Rules, gates: Sequence, name: str) -
         Bullets(
             [
                 *([] if several else [ONE_RUN]),
-                *_summary(matched, lonely, metrics, several),
-                *tail_sentences(matched, metrics, rules.looked_for),
+                *_summary(matched, one_sided, metrics, several),
+                *tail_sentences(matched, metrics, rules.smallest_changes),
             ]
         ),
         Heading(f"By {' and '.join(a.experiment.what.split(' + '))}"),
@@ -157,11 +157,11 @@ def _compare(a: Results, b: Results, rules: Rules, gates: Sequence, name: str) -
         point_table(matched, metrics, a, varying, "runs" if several else "repetitions", _counts),
         Picture(drawing.name, drawing.caption, "", ""),
         Heading("Not matched"),
-        *_unmatched(lonely, a.experiment.what),
+        *_unmatched(one_sided, a.experiment.what),
         Heading("What differs between the environments"),
         *_differences(a, b),
     ]
-    stopped = failures(gates, matched, lonely, metrics_of(a, b), lambda point: point_name(a, point, varying))
+    stopped = failures(gates, matched, one_sided, metrics_of(a, b), lambda point: point_name(a, point, varying))
     return Compared(blocks, drawing, [f"{name}: {line}" if name else line for line in stopped])
 
 
@@ -210,7 +210,7 @@ def explanation(rules: Rules, several: bool = False) -> str:
 
 def match_some(a: Results, b: Results, rules: Rules) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Like `match`, but raises BadInput if nothing matches."""
-    matched, lonely = match(a, b, rules)
+    matched, one_sided = match(a, b, rules)
     if matched.empty:
         raise BadInput(
             "B",
@@ -218,7 +218,7 @@ def match_some(a: Results, b: Results, rules: Rules) -> tuple[pd.DataFrame, pd.D
             f"has no ok point in common with A '{a.directories[0]}'",
             "a directory with points of equal parameters",
         )
-    return matched, lonely
+    return matched, one_sided
 
 
 def metrics_of(a: Results, b: Results) -> tuple[Metric, ...]:
@@ -233,7 +233,7 @@ def measured_metrics(a: Results, b: Results, matched: pd.DataFrame) -> list[Metr
 
 def match(a: Results, b: Results, rules: Rules = Rules()) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The points that are ok on both sides, with a judged Ratio for each metric, and the points ok on one side only."""
-    metrics, found, lonely = metrics_of(a, b), [], []
+    metrics, found, one_sided = metrics_of(a, b), [], []
     several = several_runs(a, b)
     for point, sides in pairs(a, b):
         if all(sides):
@@ -241,7 +241,7 @@ def match(a: Results, b: Results, rules: Rules = Rules()) -> tuple[pd.DataFrame,
             found.append((point | {"repetitions": counts}, sides))
         else:
             there, absent = ("A", b) if sides[0] else ("B", a)
-            lonely.append(point | {"ok in": there, "elsewhere": _status(absent, point)})
+            one_sided.append(point | {"ok in": there, "elsewhere": _status(absent, point)})
     matched = pd.DataFrame([point for point, _ in found])
     for metric in metrics if found else ():
         if several:
@@ -249,9 +249,9 @@ def match(a: Results, b: Results, rules: Rules = Rules()) -> tuple[pd.DataFrame,
         else:
             noise = rules.run_noise.get(metric.name, 0.0)
             known = [ratio(*(side[metric.column] for side in sides), metric.resolution, noise) for _, sides in found]
-        shown = power.shown(known, metric, rules.looked_for.get(metric.name))
+        shown = power.shown(known, metric, rules.smallest_changes.get(metric.name))
         matched[metric.column] = judge(known, metric, rules.margin, shown)
-    return matched, pd.DataFrame(lonely)
+    return matched, pd.DataFrame(one_sided)
 
 
 def _ratios_of_runs(found: list[list[dict]], metric: Metric, sides: Sequence[Results]) -> list[Ratio]:
@@ -262,11 +262,11 @@ def _ratios_of_runs(found: list[list[dict]], metric: Metric, sides: Sequence[Res
     return ratios_of_runs(means(0), means(1), metric.resolution)
 
 
-def tail_sentences(matched: pd.DataFrame, metrics: Sequence[Metric], looked_for: dict[str, float]) -> list[str]:
+def tail_sentences(matched: pd.DataFrame, metrics: Sequence[Metric], smallest_changes: dict[str, float]) -> list[str]:
     """Sentences on the points that have no verdict for a tail."""
     sentences = []
     for metric in metrics:
-        size = looked_for.get(metric.name, power.TAIL_CHANGE)
+        size = smallest_changes.get(metric.name, power.TAIL_CHANGE)
         powers = power.of(list(matched[metric.column]), size) if metric.tail else []
         blind = sum(one < power.LEAST for one in powers)
         if blind:
@@ -328,8 +328,8 @@ def summarise(matched: pd.DataFrame, metrics: Sequence[Metric]) -> pd.DataFrame:
     )
 
 
-def _summary(matched: pd.DataFrame, lonely: pd.DataFrame, metrics: Sequence[Metric], several: bool) -> list[str]:
-    sentences = [f"{len(matched)} points match in all parameters; {len(lonely)} are ok on one side only."]
+def _summary(matched: pd.DataFrame, one_sided: pd.DataFrame, metrics: Sequence[Metric], several: bool) -> list[str]:
+    sentences = [f"{len(matched)} points match in all parameters; {len(one_sided)} are ok on one side only."]
     sentences += verdict_sentences(matched, metrics)
     fewest = pd.Series([min(counts) for counts in matched["repetitions"]])
     if not several and (alone := int((fewest == 1).sum())):
@@ -397,11 +397,11 @@ def point_name(results: Results, point: pd.Series, shown: list[str]) -> str:
     return ", ".join(part for part in [point["variant"], *work, tables.place(results, point, shown)] if part)
 
 
-def _unmatched(lonely: pd.DataFrame, what: str) -> list[Block]:
-    if lonely.empty:
+def _unmatched(one_sided: pd.DataFrame, what: str) -> list[Block]:
+    if one_sided.empty:
         return [Text("Every point is ok on both sides.")]
     rows = []
-    for (where, variant, elsewhere), group in lonely.groupby(["ok in", "variant", "elsewhere"], sort=False):
+    for (where, variant, elsewhere), group in one_sided.groupby(["ok in", "variant", "elsewhere"], sort=False):
         rows.append([where, variant, str(len(group)), elsewhere])
     return [Table(["ok only in", what, "points", "on the other side"], rows, {2})]
 

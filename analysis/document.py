@@ -9,7 +9,7 @@ from jinja2 import Environment, FileSystemLoader
 from . import dark
 
 PHONE = 700  # px; narrower screens show a figure in its narrow shape
-WIDTHS = {"short": 16, "plain": 24}  # maximum characters of a cell's line, by CSS class
+WIDTHS = {"short": 16, "medium": 24}  # maximum characters of a cell's line, by CSS class
 LONGEST = 60  # maximum characters of a value; longer ones are prose
 NEWLINE = "\n"  # a line break in a table cell, in both renderings
 FLAGS = ("unstable", "no clear difference", "unclear")  # first words of lines that warn about the figure above

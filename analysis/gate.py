@@ -81,7 +81,7 @@ def _metric(option: str, text: str, named: list[str], metrics: Sequence[Metric])
     return known[named[0]] if named else ""
 
 
-def looked_for(gates: Sequence[Gate], metrics: Sequence[Metric]) -> dict[str, float]:
+def smallest_changes(gates: Sequence[Gate], metrics: Sequence[Metric]) -> dict[str, float]:
     """For each metric, the smallest change that fails a gate."""
     shares = {
         metric.name: [gate.share for gate in gates if gate.verdict == SLOWER and gate.about(metric)]
@@ -93,7 +93,7 @@ def looked_for(gates: Sequence[Gate], metrics: Sequence[Metric]) -> dict[str, fl
 Designs = Callable[[Metric], Sequence[tuple[power.Design, Callable[[Ratio], float]]]]
 
 
-def refuse_blind(gates: Sequence[Gate], matched: pd.DataFrame, metrics: Sequence[Metric], designs: Designs) -> None:
+def reject_powerless(gates: Sequence[Gate], matched: pd.DataFrame, metrics: Sequence[Metric], designs: Designs) -> None:
     """Raises BadInput for a gate that cannot detect its own change and would therefore pass it: a gate for which, at
     half of the points, the change would be found in less than half of the cases. This applies to a tail only if the
     gate names it, because points of a tail that lack the power have no verdict. `designs`: the ways to collect more
@@ -130,7 +130,7 @@ def _needed_counts(
 def failures(
     gates: Sequence[Gate],
     matched: pd.DataFrame,
-    lonely: pd.DataFrame,
+    one_sided: pd.DataFrame,
     metrics: Sequence[Metric],
     name: Callable[[pd.Series], str],
 ) -> list[str]:
@@ -146,7 +146,7 @@ def failures(
         # A point that is ok in A but not in B is the worst outcome, and it has no ratio.
         lines += [
             f"{name(point)}: ok in A only; in B {point['elsewhere']}"
-            for _, point in lonely.iterrows()
+            for _, point in one_sided.iterrows()
             if point["ok in"] == "A"
         ]
     return lines

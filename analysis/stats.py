@@ -76,8 +76,8 @@ def with_intervals(
     groups = pd.DataFrame(scaled, columns=columns).groupby(list(owner.values()))
     of_places = (groups.mean(), groups.var(), groups.count())
     means, variances, counts = (some.reindex(range(len(found))) for some in of_places)
-    whole = counts.eq(found["repetitions"].to_numpy(), axis=0)  # otherwise a value has no logarithm
-    variances, added = variances.where(whole), {}
+    complete = counts.eq(found["repetitions"].to_numpy(), axis=0)  # otherwise a value has no logarithm
+    variances, added = variances.where(complete), {}
     for column in columns:
         low, high, _ = interval.ends(
             found[column].to_numpy(float), means[column].to_numpy(), variances[column].to_numpy(),

@@ -17,7 +17,7 @@ _MAY_DIFFER = {"command"}  # changes with every resume, without an effect on the
 def place(results: Results, point, shown: list[str]) -> str:
     """A point's position in the sweep: the given axes, without those that do not apply or have their default."""
     axes = results.experiment.axes
-    named = [axis for axis in shown if point[axis] not in (axes[axis].unasked if axis in axes else DOES_NOT_APPLY)]
+    named = [axis for axis in shown if point[axis] not in (axes[axis].omitted if axis in axes else DOES_NOT_APPLY)]
     return ", ".join(value_label(results, axis, point[axis]) for axis in named)
 
 
@@ -121,7 +121,7 @@ def not_ok(results: Results) -> Table:
         where = "; ".join(
             f"{name(results, axis)} {_values(results, axis, group[axis])}"
             for axis in shown
-            if set(group[axis]) - (axes[axis].unasked if axis in axes else DOES_NOT_APPLY)
+            if set(group[axis]) - (axes[axis].omitted if axis in axes else DOES_NOT_APPLY)
         )
         rows.append([status, reason, variant, str(len(group)), where or "the only point"])
     return Table(["status", "reason", results.experiment.what, "rows", "parameters"], rows, {3})

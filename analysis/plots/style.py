@@ -58,7 +58,7 @@ class Drawing:
 
 
 @contextmanager
-def plain(settings: Mapping | None = None) -> Iterator[None]:
+def only_settings(settings: Mapping | None = None) -> Iterator[None]:
     """A context with matplotlib's defaults and these settings; a user's matplotlibrc has no effect inside it."""
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
@@ -68,7 +68,7 @@ def plain(settings: Mapping | None = None) -> Iterator[None]:
 
 def figure_style():
     """The settings as a context for drawing; matplotlib reads them when it creates each artist."""
-    return plain(SETTINGS)
+    return only_settings(SETTINGS)
 
 
 def new_figure(width: float, height: float, rows: int = 1, columns: int = 1, **options) -> tuple[Figure, list]:
