@@ -31,7 +31,7 @@ def points(results: Results) -> pd.DataFrame:
     return _points(results).copy()
 
 
-@lru_cache(maxsize=8)  # a dozen parts of a report use the same points
+@lru_cache(maxsize=32)  # a dozen parts of a report use the same points
 def _points(results: Results) -> pd.DataFrame:
     valid = results.counted.assign(row=lambda cells: cells.index, limited=flags.limited)
     keys = ["variant", "rank", "work", "machine", *results.axes]

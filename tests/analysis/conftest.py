@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -37,11 +38,13 @@ loading.load_all = once(loading.load_all)
 
 import rows  # noqa: E402
 
-from analysis import figures, sections  # noqa: E402
+from analysis import figures, needs, sections  # noqa: E402
 from analysis.__main__ import main  # noqa: E402
 from analysis.plots import comparison  # noqa: E402
 from analysis.plots.style import Drawing  # noqa: E402
 from analysis.report import write_report  # noqa: E402
+
+needs.complaint = cache(needs.complaint)  # every command looks for the same packages
 
 
 @pytest.fixture(scope="session", autouse=True)
