@@ -38,7 +38,7 @@ def aa_text(a: Results, b: Results, matched: pd.DataFrame, rules: Rules) -> str:
     """The table and how it was made, as Markdown."""
     warning = _warning(a, b)
     repetitions = sorted({count for counts in matched["repetitions"] for count in counts})
-    said = [
+    parts = [
         f"The table compares two runs of the same code ({a.directories[0]} and {b.directories[0]}) with {len(matched)} "
         f"points and {_range(repetitions)} repetitions per side. Every FASTER or SLOWER between them is false. “At "
         "most”: the 95 % upper bound of the rate of false verdicts (Clopper and Pearson). “Run noise”: the standard "
@@ -48,7 +48,7 @@ def aa_text(a: Results, b: Results, matched: pd.DataFrame, rules: Rules) -> str:
         *_without_noise(a, b, rules),
         explanation(rules),
     ]
-    return "\n\n".join([f"**{warning}**", *said] if warning else said)
+    return "\n\n".join([f"**{warning}**", *parts] if warning else parts)
 
 
 def _without_noise(a: Results, b: Results, rules: Rules) -> list[str]:
@@ -56,7 +56,8 @@ def _without_noise(a: Results, b: Results, rules: Rules) -> list[str]:
     if not any(rules.run_noise.values()):
         return []
     matched, _ = match_some(a, b, Rules(rules.margin))
-    verdicts = [one.verdict for metric in measured_metrics(a, b, matched) for one in matched[metric.column] if one.verdict]
+    metrics = measured_metrics(a, b, matched)
+    verdicts = [one.verdict for metric in metrics for one in matched[metric.column] if one.verdict]
     false = sum(verdict in (FASTER, SLOWER) for verdict in verdicts)
     share = units.percent(false / len(verdicts))
     return [f"With `--run-noise 0`, {false} of the {len(verdicts)} verdicts would be false ({share})."]

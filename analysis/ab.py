@@ -13,14 +13,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from . import flags, power, student, tables, units
-from .compare import Compared, finish, in_both, measured_metrics, metrics_of, summarise, tails_said, verdicts_said
+from . import flags, power, student, tables, units, verdict
+from .compare import Compared, finish, in_both, measured_metrics, metrics_of, point_name, point_table, summarise
+from .compare import tail_sentences, verdict_sentences
 from .document import Block, Bullets, Chapter, Heading, Picture, Table, Text
 from .errors import BadInput
-from .gate import failures, looked_for, parse_gate, refuse_blind
+from .gate import failures, smallest_changes, parse_gate, reject_powerless
 from .load import Results, load_all
 from .plots import comparison
-from .verdict import CONFIDENCE, FASTER, NOT_MEASURED, SAME, SLOWER, UNCLEAR, Metric, Ratio, at_least, discoveries
+from .verdict import NOT_MEASURED, Metric, Ratio, from_log
 
 ONE_SIDED = 0.05  # risk of each of the two tests for SAME
 SIDES = ("a", "b")
@@ -47,11 +48,11 @@ def write_ab(folder: str, out: str | None, margins: Margins, fail_on: Sequence[s
 
 
 def _compared(folder: str, a: Results, b: Results, margins: Margins, gates: Sequence, name: str) -> Compared:
-    sought = looked_for(gates, metrics_of(a, b))
-    matched, lonely, differing = match(folder, a, b, margins, sought)
+    wanted = smallest_changes(gates, metrics_of(a, b))
+    matched, one_sided, differing = match(folder, a, b, margins, wanted)
     metrics = measured_metrics(a, b, matched)
     design = power.STARTS if _started_anew(a) else power.PAIRS
-    refuse_blind(gates, matched, metrics, lambda _: [(design, lambda one: one.spread)])
+    reject_powerless(gates, matched, metrics, lambda _: [(design, lambda one: one.spread)])
     overall = summarise(matched, metrics)
     drawing = comparison.draw(matched, overall, metrics, name)
     drawing = replace(drawing, name=drawing.name.replace(comparison.NAME, "ab", 1))
@@ -61,20 +62,20 @@ def _compared(folder: str, a: Results, b: Results, margins: Margins, gates: Sequ
         *([Chapter(f"Experiment {name}", a.experiment.description)] if name else []),
         Text(f"A: {a.directories[0]}. B: {b.directories[0]}. {explanation(margins)}"),
         Bullets([
-            *_differing_said(a, b, differing),
-            _pairs_said(matched, lonely),
-            *verdicts_said(matched, metrics),
-            *tails_said(matched, metrics, sought),
+            *_differing_sentence(a, b, differing),
+            _pairs_sentence(matched, one_sided),
+            *verdict_sentences(matched, metrics),
+            *tail_sentences(matched, metrics, wanted),
             *([legend] if legend else []),
         ]),
         Heading("Point by point"),
-        _table(matched, metrics, a, shown),
+        point_table(matched, metrics, a, shown, "pairs", _used),
         Picture(drawing.name, drawing.caption, "", ""),
     ]  # fmt: skip
-    if len(lonely):
-        rows = [[_name(a, point, shown), point["ok in"], point["elsewhere"]] for _, point in lonely.iterrows()]
+    if len(one_sided):
+        rows = [[point_name(a, point, shown), point["ok in"], point["elsewhere"]] for _, point in one_sided.iterrows()]
         blocks += [Heading("Without a pair"), Table(["point", "ok only in", "on the other side"], rows)]
-    stopped = failures(gates, matched, lonely, metrics, lambda point: _name(a, point, shown))
+    stopped = failures(gates, matched, one_sided, metrics, lambda point: point_name(a, point, shown))
     return Compared(blocks, drawing, [f"{name}: {line}" if name else line for line in stopped])
 
 
@@ -90,7 +91,7 @@ def explanation(margins: Margins) -> str:
 
 
 def match(
-    folder: str, a: Results, b: Results, margins: Margins, sought: dict[str, float] | None = None
+    folder: str, a: Results, b: Results, margins: Margins, wanted: dict[str, float] | None = None
 ) -> tuple[pd.DataFrame, pd.DataFrame, list[str]]:
     """Returns the points that have a pair that is ok on both sides, with a judged Ratio for each metric and `pairs`
     (used, total); the points without such a pair; and the axes in which A and B differ. A point has only the axes on
@@ -101,7 +102,7 @@ def match(
     settings = {number: [_settings(side.get(number), axes) for side in sides] for number in numbers}
     both = [one for one in settings.values() if all(one)]
     differing = [axis for axis in axes if any(one[0][axis] != one[1][axis] for one in both)]
-    metrics, found, lonely = metrics_of(a, b), [], []
+    metrics, found, one_sided = metrics_of(a, b), [], []
     for number in numbers:
         point = _point(a, settings[number], differing)
         rows = [side.get(number, {}) for side in sides]
@@ -121,13 +122,13 @@ def match(
             ok = [any(row["status"] == "ok" for row in side.values()) for side in rows]
             alone = "A" if ok[0] and not ok[1] else "B" if ok[1] and not ok[0] else ""
             others = {"A": "B", "B": "A"}.get(alone, "AB")
-            lonely.append(point | {"ok in": alone, "elsewhere": _reasons(rows, others), "pairs": (0, len(pairs))})
+            one_sided.append(point | {"ok in": alone, "elsewhere": _reasons(rows, others), "pairs": (0, len(pairs))})
     if not found:
         raise BadInput("OUT", folder, "has no pair that is ok on both sides", "a folder that `feedrate ab` wrote")
     matched = pd.DataFrame(found)
     for metric in metrics:
-        matched[metric.column] = judge(list(matched[metric.column]), metric, margins, (sought or {}).get(metric.name))
-    return matched, pd.DataFrame(lonely), differing
+        matched[metric.column] = judge(list(matched[metric.column]), metric, margins, (wanted or {}).get(metric.name))
+    return matched, pd.DataFrame(one_sided), differing
 
 
 _NONE = {"status": "missing"}
@@ -162,13 +163,13 @@ def _point(a: Results, settings: Sequence[dict], differing: Sequence[str]) -> di
 
 def _reasons(rows: Sequence[dict], letters: str) -> str:
     """The status and reason of a point on the sides with these letters."""
-    said = []
+    reasons = []
     for letter, side in zip("AB", rows):
         bad = [row for row in side.values() if row["status"] != "ok"]
         if letter in letters:
             named = f"{letter}: " if len(letters) > 1 else ""
-            said.append(f"{named}{bad[0]['status']}: {bad[0]['reason']}" if bad else f"{named}not measured")
-    return "; ".join(said)
+            reasons.append(f"{named}{bad[0]['status']}: {bad[0]['reason']}" if bad else f"{named}not measured")
+    return "; ".join(reasons)
 
 
 def log_ratios(before: Iterable, after: Iterable) -> np.ndarray:
@@ -205,29 +206,14 @@ def paired(logs: np.ndarray, rounding: float = 0.0) -> Ratio:
     spread = float(logs.var(ddof=1))
     own = spread / len(logs)
     variance = own + 2 * rounding**2
-    error = max(float(np.sqrt(variance)), 1e-12)
-    freedom = (len(logs) - 1) * (variance / own) ** 2 if own else np.inf
-    reach = float(student.ppf((1 + CONFIDENCE) / 2, freedom)) * error
-    low, middle, high = (float(np.exp(change + step)) for step in (-reach, 0, reach))
-    return Ratio(middle, low, high, float(2 * student.sf(abs(change) / error, freedom)), "", error, freedom, spread)
+    return from_log(change, variance, (len(logs) - 1) * (variance / own) ** 2 if own else np.inf, spread)
 
 
-def judge(ratios: Sequence[Ratio], metric: Metric, margins: Margins, sought: float | None = None) -> list[Ratio]:
-    """The ratios of one metric at all points, each with its verdict. `sought`: a point of a tail gets a verdict only if
+def judge(ratios: Sequence[Ratio], metric: Metric, margins: Margins, wanted: float | None = None) -> list[Ratio]:
+    """The ratios of one metric at all points, each with its verdict. `wanted`: a point of a tail gets a verdict only if
     it could show a change of this size."""
-    known = sum(np.isfinite(one.error) for one in ratios)
-    size = sought or power.TAIL_CHANGE
-    shown = [not metric.tail or power.found(size, one.error, one.freedom, known) >= power.LEAST for one in ratios]
-    real = discoveries(np.array([one.p if sees else np.nan for one, sees in zip(ratios, shown)]))
-    return [replace(one, verdict=_verdict(one, *told, metric, margins)) for one, *told in zip(ratios, real, shown)]
-
-
-def _verdict(one: Ratio, differs: bool, shown: bool, metric: Metric, margins: Margins) -> str:
-    if np.isnan(one.value):
-        return ""
-    if differs and at_least(abs(one.value - 1), margins.changed):
-        return FASTER if (one.value > 1) == metric.larger_is_better else SLOWER
-    return SAME if shown and within(one, margins.same) else UNCLEAR
+    shown = power.shown(ratios, metric, wanted)
+    return verdict.judge(ratios, metric, margins.changed, shown, lambda one: within(one, margins.same))
 
 
 def within(one: Ratio, margin: float) -> bool:
@@ -238,42 +224,25 @@ def within(one: Ratio, margin: float) -> bool:
     return bool(np.log1p(-margin) < np.log(one.value) - reach and np.log(one.value) + reach < np.log1p(margin))
 
 
-def _differing_said(a: Results, b: Results, differing: Sequence[str]) -> list[str]:
+def _differing_sentence(a: Results, b: Results, differing: Sequence[str]) -> list[str]:
     def values(results: Results, axis: str) -> str:
         if axis not in results.cells:
             return "does not apply"
         return ", ".join(str(value) for value in dict.fromkeys(results.cells.loc[results.cells["ab_point"] >= 0, axis]))
 
-    said = [f"{tables.name(a, axis)} (A: {values(a, axis)}; B: {values(b, axis)})" for axis in differing]
-    return [f"By design, A and B differ in {'; '.join(said)}."] if said else []
+    named = [f"{tables.name(a, axis)} (A: {values(a, axis)}; B: {values(b, axis)})" for axis in differing]
+    return [f"By design, A and B differ in {'; '.join(named)}."] if named else []
 
 
-def _pairs_said(matched: pd.DataFrame, lonely: pd.DataFrame) -> str:
+def _pairs_sentence(matched: pd.DataFrame, one_sided: pd.DataFrame) -> str:
     used = sum(one for one, _ in matched["pairs"])
-    every = sum(count for part in (matched, lonely) if len(part) for _, count in part["pairs"])
-    told = f"{len(matched)} points, {every} pairs"
+    every = sum(count for part in (matched, one_sided) if len(part) for _, count in part["pairs"])
+    counted = f"{len(matched)} points, {every} pairs"
     if used == every:
-        return f"{told}, all ok on both sides."
-    return f"{told}; {every - used} of them are missing or not ok on at least one side and are not used."
+        return f"{counted}, all ok on both sides."
+    return f"{counted}; {every - used} of them are missing or not ok on at least one side and are not used."
 
 
-def _table(matched: pd.DataFrame, metrics: Sequence[Metric], a: Results, shown: list[str]) -> Table:
-    works = ["workload"] if "workload" in matched else []
-    columns = [a.experiment.what, *works, "point", "pairs", *(metric.name.replace("_", " ") for metric in metrics)]
-    rows = []
-    for _, point in matched.iterrows():
-        used, every = point["pairs"]
-        rows.append([
-            point["variant"],
-            *(point[work] for work in works),
-            tables.place(a, point, shown) or units.NOTHING,
-            str(used) if used == every else f"{used} of {every}",
-            *(f"{point[metric.column]} {point[metric.column].verdict}".strip() for metric in metrics),
-        ])  # fmt: skip
-    return Table(columns, rows, set(range(2 + len(works), len(columns))))
-
-
-def _name(results: Results, point: pd.Series, shown: list[str]) -> str:
-    """A point in one line of text."""
-    work = [point["workload"]] if "workload" in point else []
-    return ", ".join(part for part in [point["variant"], *work, tables.place(results, point, shown)] if part)
+def _used(point: pd.Series) -> str:
+    used, every = point["pairs"]
+    return str(used) if used == every else f"{used} of {every}"

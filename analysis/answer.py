@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from . import quoted, stability, stats, tables, units
+from . import figure_text, sections, stability, stats, tables, units
 from .catalogue import Experiment
 from .document import Block, Heading, Table, Text
 from .load import Results
@@ -13,22 +13,28 @@ from .load import Results
 TITLE = "The answer"
 COLUMNS = ["for", "best", "figure", "runner-up", "runner-up's figure", "ratio"]
 NOTE = (
-    f"{quoted.NOTE} Each variant is shown with its best settings. “Ratio”: how many times better the best is. “No "
+    f"{figure_text.NOTE} Each variant is shown with its best settings. “Ratio”: how many times better the best is. “No "
     "clear difference”: the two intervals overlap, or there is only one repetition and hence no interval."
 )
 
 
 @dataclass(frozen=True)
 class Question:
-    """A question about the points that `choose` selects. `told`: the axes of the best point that `said` includes."""
+    """A question about the points that `choose` selects. `worded_axes`: the axes that `wording` includes."""
 
-    said: Callable[[pd.Series], str]
+    wording: Callable[[pd.Series], str]
     metric: str
     stable_if: str  # the metric's name in a point's `unstable`
     formatter: Callable
     larger_is_better: bool
     choose: Callable[[pd.DataFrame], pd.DataFrame] = lambda measured: measured
-    told: tuple[str, ...] = ()
+    worded_axes: tuple[str, ...] = ()
+
+
+def of(results: Results) -> list[Block]:
+    """The blocks from the experiment's section or, if it defines none, the best variant by each headline figure."""
+    own = sections.of(results.experiment.name).answer
+    return own(results) if own else blocks(results, general(results.experiment))
 
 
 def general(experiment: Experiment, without: set[str] = frozenset()) -> list[Question]:
@@ -74,27 +80,28 @@ def _row(results: Results, question: Question, measured: pd.DataFrame, shown: li
     chosen = question.choose(measured).dropna(subset=[metric])
     if chosen.empty:
         return None
-    ranked = chosen.sort_values(metric, ascending=not question.larger_is_better, kind="stable").drop_duplicates("variant")
+    in_order = chosen.sort_values(metric, ascending=not question.larger_is_better, kind="stable")
+    ranked = in_order.drop_duplicates("variant")
     first = ranked.iloc[0]
-    shown = [axis for axis in shown if axis not in question.told]
-    line = [question.said(first), *_variant_cells(results, question, first, shown)]
+    shown = [axis for axis in shown if axis not in question.worded_axes]
+    line = [question.wording(first), *_variant_cells(results, question, first, shown)]
     if len(ranked) == 1:
         return [*line, "no other was measured", units.NOTHING, units.NOTHING]
     second = ranked.iloc[1]
     ratio = first[metric] / second[metric] if question.larger_is_better else second[metric] / first[metric]
-    doubt = "" if told_apart(question, first, second) else "\nno clear difference"
+    doubt = "" if clearly_differ(question, first, second) else "\nno clear difference"
     return [*line, *_variant_cells(results, question, second, shown), f"{units.ratio(ratio)}{doubt}"]
 
 
 def _variant_cells(results: Results, question: Question, point: pd.Series, shown: list[str]) -> list[str]:
     """The variant with its settings, and its figure."""
-    figure = quoted.figure(question.formatter, point, question.metric, question.larger_is_better)
+    figure = figure_text.figure(question.formatter, point, question.metric, question.larger_is_better)
     alone = "\none repetition" if point["repetitions"] == 1 else ""
     where = tables.place(results, point, shown)
     return [f"{point['variant']}\n{where}".strip(), f"{figure}{alone}{stability.mark(point, question.stable_if)}"]
 
 
-def told_apart(question: Question, first: pd.Series, second: pd.Series) -> bool:
+def clearly_differ(question: Question, first: pd.Series, second: pd.Series) -> bool:
     """Whether the intervals do not overlap. False if the second's figure is only a bound, as its true value may be
     better."""
     better, worse = (first, second) if question.larger_is_better else (second, first)

@@ -9,7 +9,6 @@ from statistics import fmean
 from . import units
 from .document import Table, markdown_table
 from .errors import BadInput
-from .marked import publish
 from .trace import content, short
 
 ALLOWED = "a report from `nsys stats --format csv --report cuda_gpu_trace` (`gputrace` in versions of 2022)"
@@ -23,8 +22,8 @@ NOTE = (
 Means = dict[tuple[str, str], tuple[int, float]]  # (stream, work) -> (count, mean in ns)
 
 
-def text(trace: str, report: str) -> list[str]:
-    """The block's parts. Raises BadInput for files of another format and for files that share no stream."""
+def beside_text(trace: str, report: str) -> str:
+    """The table and how to read it. Raises BadInput for files of another format and for files that share no stream."""
     own, theirs = _of_trace(trace), _of_nsys(report)
     both = [where for where in own if where in theirs]
     if not both:
@@ -32,23 +31,11 @@ def text(trace: str, report: str) -> list[str]:
     rows = []
     for where in both:
         (count, mean), (their_count, their_mean) = own[where], theirs[where]
-        rows.append(
-            [
-                *where,
-                units.number(their_count),
-                units.nanoseconds(their_mean),
-                units.number(count),
-                units.nanoseconds(mean),
-                units.ratio(mean / their_mean),
-            ]
-        )
+        of_nsys = [units.number(their_count), units.nanoseconds(their_mean)]
+        of_trace = [units.number(count), units.nanoseconds(mean)]
+        rows.append([*where, *of_nsys, *of_trace, units.ratio(mean / their_mean)])
     columns = ["stream", "work", "nsys: count", "nsys: mean", "--trace: count", "--trace: mean", "ratio"]
-    return [markdown_table(Table(columns, rows, {2, 3, 4, 5, 6})), NOTE]
-
-
-def write_beside(trace: str, report: str, page: str | None, check: bool) -> int:
-    """Prints the table, or rewrites the block `nsys` of a page. Returns the exit code."""
-    return publish(lambda: "\n\n".join(text(trace, report)), page, "--page", "nsys", check, trace)
+    return f"{markdown_table(Table(columns, rows, {2, 3, 4, 5, 6}))}\n\n{NOTE}"
 
 
 def _means(found: Iterable[tuple[str, str, float]]) -> Means:

@@ -1,16 +1,17 @@
 """Generated blocks of pages: this module writes all numbers in pages from result rows."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from . import answer, plain, sections, stats
-from .document import Block, Table, markdown, markdown_table, without_links
+from . import answer, points_table, sections, stats
+from .document import Block, Heading, Table, markdown, markdown_table, without_links
 from .errors import BadInput
 from .figures import links, pngs, standalone
 from .files import write_all
 from .load import FEEDING, Results, load, load_all
 from .marked import rewrite
-from .report import device_warning, told, where_line
+from .report import device_warning, where_line, with_origin
 from .feeding import advice, capacity, open_load, prices, questions, tails, timeouts, transfers
 from .feeding.headline import front, front_note, headline, headline_note
 from .feeding.plots import ALL, capacities, load_stages, offered
@@ -19,12 +20,12 @@ from .feeding.plots import prices as drawn_prices
 from .feeding.plots import timeouts as drawn_timeouts
 from .feeding.plots import transfers as drawn_transfers
 from .feeding.ring.block import pair_text, ring_text
-from .handoff import story as handoff
+from .handoff import cheapest, several, ways
 from .handoff.plots import by_size
 from .handoff.plots import several as drawn_several
-from .overlap import axes as overlap_axes
-from .overlap import story as overlap
+from .overlap import along, strategies
 from .overlap.plots import by_axis, by_strategy
+from .sections.handoff import cheapest_blocks
 
 
 def write_figures(directory: str, out: str) -> list[Path]:
@@ -35,9 +36,8 @@ def write_figures(directory: str, out: str) -> list[Path]:
         contents |= pngs(drawings, target)
         if name == FEEDING:
             contents[target / "headline.md"] = headline_text(results) + "\n"
-            contents |= {
-                target / f"{one.name}.svg": standalone(one) for one in drawings if one.name == glance.NAME and one.figure
-            }
+            headlines = [one for one in drawings if one.name == glance.NAME and one.figure]
+            contents |= {target / f"{one.name}.svg": standalone(one) for one in headlines}
     if not contents:
         raise BadInput("DIR", directory, "no experiment in it has figures", "rows of feeding, overlap or handoff")
     return write_all(contents)
@@ -54,171 +54,129 @@ def headline_text(results: Results) -> str:
     return "\n\n".join([*parts, headline_note(results, measured), where])
 
 
+@dataclass(frozen=True)
+class PageBlock:
+    """A generated block with the origin of its numbers. `make` returns Markdown or blocks; they are empty if the rows
+    have no data for it, which `lacks` and `allowed` explain. Without `experiment`, the folder's first one is used.
+    `figures`: modules whose figures follow if they were exported; `illustrated`: at least one of them must be there."""
+
+    make: Callable[[Results], Sequence[str | Block]]
+    experiment: str
+    lacks: str
+    allowed: str
+    figures: tuple = ()
+    illustrated: bool = False
+
+    def __call__(self, directory: str, page: Path, figures: str | None) -> str:
+        first = next(iter(load_all([directory])))
+        results = load([directory], experiment=self.experiment or first)
+        parts = [part if isinstance(part, str) else markdown(part) for part in self.make(results)]
+        if not parts:
+            raise BadInput("DIR", directory, self.lacks, self.allowed)
+        pictures = _pictures if self.illustrated else _exported
+        return with_origin(results, [*parts, *pictures(Path(figures or directory), page, self.figures, directory)])
+
+
 def update_readme(directory: str, readme: str, block: str, figures: str | None, check: bool) -> int:
     """Rewrites one of the blocks in `BLOCKS`, or with `check` only checks it. Returns the exit code."""
     make = BLOCKS[block]
     return rewrite(readme, "README.md", block, lambda: make(directory, Path(readme), figures), check, directory)
 
 
-def _pictures(directory: str, readme: Path, figures: str | None, drawn: tuple) -> list[str]:
+def _pictures(folder: Path, page: Path, drawn: tuple, directory: str) -> list[str]:
     """Links to those of the drawn figures that were exported; raises BadInput if there are none."""
-    folder = Path(figures or directory)
-    pictures = _exported(folder, readme, drawn)
+    pictures = _exported(folder, page, drawn, directory)
     if not pictures:
-        raise BadInput(
-            "--figures",
-            folder,
-            "has no figure",
-            f"a folder that `python -m analysis figures {directory} --out {folder}` has written",
-        )
+        allowed = f"a folder that `python -m analysis figures {directory} --out {folder}` has written"
+        raise BadInput("--figures", folder, "has no figure", allowed)
     return pictures
 
 
-def _exported(folder: Path, readme: Path, drawn: tuple) -> list[str]:
+def _exported(folder: Path, page: Path, drawn: tuple, directory: str) -> list[str]:
     files = [(figure.TITLE, folder / f"{figure.NAME}.png") for figure in drawn]
-    return links(readme, [(title, file) for title, file in files if file.is_file()])
+    return links(page, [(title, file) for title, file in files if file.is_file()])
 
 
-def _figures_block(directory: str, readme: Path, figures: str | None) -> str:
-    return "\n\n".join([headline_text(load([directory])), *_pictures(directory, readme, figures, ALL)])
+def _figures_block(directory: str, page: Path, figures: str | None) -> str:
+    text = headline_text(load([directory]))
+    return "\n\n".join([text, *_pictures(Path(figures or directory), page, ALL, directory)])
 
 
-def _front_block(directory: str, readme: Path, figures: str | None) -> str:
-    results = load([directory])
+def _front(results: Results) -> list[Block | str]:
     table = front(results)
-    parts = [markdown_table(table), front_note(results)] if table else []
-    return told(results, _of(parts, directory, "has no row of feeding that counts", "rows of `feeding`"))
+    return [table, front_note(results)] if table else []
 
 
-def _answer_block(directory: str, readme: Path, figures: str | None) -> str:
-    results = load([directory])
-    return told(results, [markdown(block) for block in questions.blocks(results)[1:]])
-
-
-def _best_block(directory: str, readme: Path, figures: str | None) -> str:
-    """The best variant for each question (or headline figure) of the folder's first experiment."""
-    name, results = next(iter(load_all([directory]).items()))
-    own = sections.of(name).answer
-    found = own(results) if own else answer.blocks(results, answer.general(results.experiment))
-    return told(results, [markdown(block) for block in found[1:]])
-
-
-def _points_block(directory: str, readme: Path, figures: str | None) -> str:
-    """Every point of the folder's first experiment, with its figures."""
-    results = next(iter(load_all([directory]).values()))
-    return told(results, [markdown(block) for block in plain.blocks(results)[1:]])
-
-
-def _ring_block(directory: str, readme: Path, figures: str | None) -> str:
-    return ring_text(load([directory]))
-
-
-def _pair_block(directory: str, readme: Path, figures: str | None) -> str:
-    return pair_text(load([directory]))
-
-
-def _load_block(directory: str, readme: Path, figures: str | None) -> str:
-    results = load([directory])
+def _load(results: Results) -> list[Block | str]:
     curves = open_load.curves(open_load.points(results))
     found = [open_load.saturation(curves), tails.table(results, curves)]
-    pictures = _pictures(directory, readme, figures, (offered, load_stages))
-    return told(results, [*(markdown_table(table) for table in found if table), open_load.note(results), *pictures])
+    return [*(table for table in found if table), open_load.note(results)]
 
 
-def _capacity_block(directory: str, readme: Path, figures: str | None) -> str:
-    results = load([directory])
-    advised = [
-        markdown(without_links(block) if isinstance(block, Table) else block) for block in advice.blocks(results)[1:]
-    ]
+def _capacity(results: Results) -> list[Block | str]:
+    advised = [without_links(block) if isinstance(block, Table) else block for block in advice.blocks(results)[1:]]
     found = capacity.best_settings(capacity.answers(results))
     tries = capacity.evidence(found, results.cells)
-    parts = [*advised, *([markdown_table(tries), capacity.evidence_note(found, results.cells)] if tries else [])]
-    return told(results, [*parts, *_pictures(directory, readme, figures, (capacities,))])
+    return [*advised, *([tries, capacity.evidence_note(found, results.cells)] if tries else [])]
 
 
-def _prices_block(directory: str, readme: Path, figures: str | None) -> str:
-    results = load([directory])
+def _prices(results: Results) -> list[Block | str]:
     found = prices.prices(results)
-    if found.empty:
-        raise BadInput("DIR", directory, "does not have redis_list and two other Redis queues", "rows of `guarantees`")
-    told_of = [markdown_table(prices.table(found)), " ".join([prices.NOTE, *stats.explained(results)])]
-    return told(results, [*told_of, *_pictures(directory, readme, figures, (drawn_prices,))])
+    return [] if found.empty else [prices.table(found), " ".join([prices.NOTE, *stats.explained(results)])]
 
 
-def _transfers_block(directory: str, readme: Path, figures: str | None) -> str:
-    results = load([directory])
-    lacks = "does not have two transfers that searches found for one payload and batch"
-    parts = _of(transfers.text(results), directory, lacks, "rows of `transfers`")
-    return told(results, [*parts, *_exported(Path(figures or directory), readme, (drawn_transfers,))])
+def _inline(blocks: list[Block]) -> list[Block | str]:
+    """The blocks with bold lines instead of headings, which would be in the page's contents."""
+    return [f"**{block.text}**" if isinstance(block, Heading) else block for block in blocks]
 
 
-def _timeout_block(directory: str, readme: Path, figures: str | None) -> str:
-    results = load([directory])
-    lacks = "has no open load with two values of batch-timeout"
-    parts = _of(timeouts.text(results), directory, lacks, "rows of `transfers`")
-    return told(results, [*parts, *_exported(Path(figures or directory), readme, (drawn_timeouts,))])
+def _of_feeding(make: Callable, lacks: str, spec: str = "feeding", *figures, illustrated: bool = False) -> PageBlock:
+    return PageBlock(make, FEEDING, lacks, f"rows of `{spec}`", figures, illustrated)
 
 
-def _strategies_block(directory: str, readme: Path, figures: str | None) -> str:
-    results = load([directory], experiment="overlap")
-    parts = _of(overlap.text(results), directory, "has no row of overlap that counts", "rows of `overlap`")
-    return told(results, [*parts, *_exported(Path(figures or directory), readme, (by_strategy,))])
+def _of_overlap(axis: along.Axis) -> PageBlock:
+    """The block with every strategy at the values of one axis."""
+    drawn = tuple(figure for figure in by_axis.ALL if figure.axis is axis)
+    lacks = f"has no strategy with two values of {axis.name}"
+    return PageBlock(lambda results: _inline(along.blocks(results, axis)), "overlap", lacks, "rows of `overlap`", drawn)
 
 
-def _along_block(axis: overlap_axes.Axis) -> Callable[[str, Path, str | None], str]:
-    """A function that makes the block with every strategy at the values of one axis."""
-
-    def make(directory: str, readme: Path, figures: str | None) -> str:
-        results = load([directory], experiment="overlap")
-        lacks = f"has no strategy with two values of {axis.name}"
-        parts = _of(overlap.text(results, axis), directory, lacks, "rows of `overlap`")
-        drawn = tuple(figure for figure in by_axis.ALL if figure.axis is axis)
-        return told(results, [*parts, *_exported(Path(figures or directory), readme, drawn)])
-
-    return make
+def _of_handoff(make: Callable, lacks: str, *figures) -> PageBlock:
+    return PageBlock(make, "handoff", lacks, "rows of `handoff`", figures)
 
 
-def _handoff_block(
-    make: Callable[[Results], list[Block]], lacks: str, drawn: tuple = ()
-) -> Callable[[str, Path, str | None], str]:
-    """A function that makes the block with one part of the report on hand-offs and its figures."""
-
-    def block(directory: str, readme: Path, figures: str | None) -> str:
-        results = load([directory], experiment="handoff")
-        parts = _of([markdown(one) for one in make(results)], directory, lacks, "rows of `handoff`")
-        return told(results, [*parts, *_exported(Path(figures or directory), readme, drawn)])
-
-    return block
-
-
-def _of(parts: list[str], directory: str, lacks: str, allowed: str) -> list[str]:
-    """The parts of a block; raises BadInput if there are none."""
-    if not parts:
-        raise BadInput("DIR", directory, lacks, allowed)
-    return parts
-
-
-BLOCKS = {
-    "front": _front_block,
-    "best": _best_block,
-    "points": _points_block,
-    "answer": _answer_block,
-    "figures": _figures_block,
-    "ring": _ring_block,
-    "one_pair": _pair_block,
-    "load": _load_block,
-    "capacity": _capacity_block,
-    "prices": _prices_block,
-    "transfers": _transfers_block,
-    "batch_timeout": _timeout_block,
-    "strategies": _strategies_block,
-    "by_depth": _along_block(overlap_axes.DEPTH),
-    "by_item": _along_block(overlap_axes.ITEM),
-    "by_balance": _along_block(overlap_axes.BALANCE),
-    "cheapest": _handoff_block(handoff.cheapest_blocks, "has no row of handoff that counts", by_size.ALL),
-    "ways": _handoff_block(handoff.ways_blocks, "has no row of handoff that counts"),
-    "two_gpus": _handoff_block(handoff.two_gpus_blocks, "has no row of handoff to another GPU that counts"),
-    "several": _handoff_block(
-        handoff.several_blocks, "has no way with two numbers of tensors or readers", (drawn_several,)
+NO_ROW = "has no row{} that counts"
+BLOCKS: dict[str, Callable[[str, Path, str | None], str]] = {
+    "front": _of_feeding(_front, NO_ROW.format(" of feeding")),
+    "best": PageBlock(lambda results: answer.of(results)[1:], "", NO_ROW.format(""), "rows of any experiment"),
+    "points": PageBlock(
+        lambda results: points_table.blocks(results)[1:], "", NO_ROW.format(""), "rows of any experiment"
     ),
-}
+    "answer": _of_feeding(lambda results: questions.blocks(results)[1:], NO_ROW.format(" of feeding")),
+    "figures": _figures_block,
+    "ring": lambda directory, *_: ring_text(load([directory])),
+    "one_pair": lambda directory, *_: pair_text(load([directory])),
+    "load": _of_feeding(_load, "has no open load", "load", offered, load_stages, illustrated=True),
+    "capacity": _of_feeding(_capacity, "has no load that is ok", "capacity", capacities, illustrated=True),
+    "prices": _of_feeding(
+        _prices, "does not have redis_list and two other Redis queues", "guarantees", drawn_prices, illustrated=True
+    ),
+    "transfers": _of_feeding(
+        transfers.text, "does not have two transfers that searches found for one payload and batch", "transfers",
+        drawn_transfers,
+    ),
+    "batch_timeout": _of_feeding(
+        timeouts.text, "has no open load with two values of batch-timeout", "transfers", drawn_timeouts
+    ),
+    "strategies": PageBlock(
+        lambda results: _inline(strategies.blocks(results)), "overlap", NO_ROW.format(" of overlap"),
+        "rows of `overlap`", (by_strategy,),
+    ),
+    "by_depth": _of_overlap(along.DEPTH),
+    "by_item": _of_overlap(along.ITEM),
+    "by_balance": _of_overlap(along.BALANCE),
+    "cheapest": _of_handoff(cheapest_blocks, NO_ROW.format(" of handoff"), *by_size.ALL),
+    "ways": _of_handoff(ways.blocks, NO_ROW.format(" of handoff")),
+    "two_gpus": _of_handoff(cheapest.two_gpus_blocks, NO_ROW.format(" of handoff to another GPU")),
+    "several": _of_handoff(several.blocks, "has no way with two numbers of tensors or readers", drawn_several),
+}  # fmt: skip

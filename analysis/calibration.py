@@ -1,11 +1,11 @@
 """`python -m analysis power DIR…`: the smallest change that a comparison finds, given the spread of measured rows.
 
 The spread of repetitions is the variance of each point within each run. The spread of runs is the variance of a point's
-mean over the runs of one revision that measured it. Both are moderated over the points, as in a comparison.
+mean over the runs of one revision that measured it. Both are shrunk towards the points' common variance, as in a
+comparison.
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
@@ -13,8 +13,7 @@ from . import power, units
 from .document import Table, markdown_table
 from .errors import BadInput
 from .load import Results, load_all
-from .marked import publish
-from .moderated import moderate
+from .shrinkage import shrink
 from .runs import run_means
 from .verdict import RUN_NOISE, Metric
 
@@ -22,12 +21,8 @@ COUNTS = (3, 5, 10, 20, 30)
 SHARES = (50, 90)  # percentiles of the points' spread
 
 
-def write_power(directories: Sequence[str], readme: str | None, check: bool) -> int:
-    """Prints the table of each experiment, or writes it into the block `power` of `readme`. Returns the exit code."""
-    return publish(lambda: power_text(directories), readme, "--readme", "power", check, ", ".join(directories))
-
-
 def power_text(directories: Sequence[str]) -> str:
+    """The table of each experiment."""
     loaded = [load_all([directory]) for directory in directories]
     names = dict.fromkeys(name for one in loaded for name in one)
     texts = [_text([one[name] for one in loaded if name in one]) for name in names]
@@ -57,10 +52,10 @@ def _groups(results: Results):
 
 
 def within(several: Sequence[Results], metric: Metric) -> tuple[np.ndarray, np.ndarray]:
-    """The moderated variance of a repetition's logarithm at each point of each run, and the degrees of freedom that the
+    """The shrunken variance of a repetition's logarithm at each point of each run, and the degrees of freedom that the
     common prior adds to the point's own."""
     logs = [_logs(group, metric) for one in several for group in _groups(one).values()]
-    return _moderated([(values.var(ddof=1), len(values) - 1) for values in logs if len(values) > 1])
+    return _shrunken([(values.var(ddof=1), len(values) - 1) for values in logs if len(values) > 1])
 
 
 def between(several: Sequence[Results], metric: Metric) -> tuple[np.ndarray, np.ndarray]:
@@ -68,11 +63,11 @@ def between(several: Sequence[Results], metric: Metric) -> tuple[np.ndarray, np.
     runs: dict[tuple, list[float]] = {}
     for one in several:
         for key, group in _groups(one).items():
-            told = tuple(sorted((axis, str(value)) for axis, value in zip(one.axes, key)))
+            settings = tuple(sorted((axis, str(value)) for axis, value in zip(one.axes, key)))
             (mean,) = run_means(_values(group, metric), np.zeros(len(group)), [0])
             if np.isfinite(mean):
-                runs.setdefault((str(one.environments[0].get("revision")), told), []).append(mean)
-    return _moderated([(np.var(means, ddof=1), len(means) - 1) for means in runs.values() if len(means) > 1])
+                runs.setdefault((str(one.environments[0].get("revision")), settings), []).append(mean)
+    return _shrunken([(np.var(means, ddof=1), len(means) - 1) for means in runs.values() if len(means) > 1])
 
 
 def _values(group, metric: Metric) -> np.ndarray:
@@ -85,12 +80,12 @@ def _logs(group, metric: Metric) -> np.ndarray:
     return np.log(values) if usable else np.array([])
 
 
-def _moderated(known: Sequence[tuple[float, int]]) -> tuple[np.ndarray, np.ndarray]:
+def _shrunken(known: Sequence[tuple[float, int]]) -> tuple[np.ndarray, np.ndarray]:
     if not known:
         return np.array([]), np.array([])
     variances, freedoms = (np.array(one, dtype=float) for one in zip(*known))
-    moderated, total = moderate(variances, freedoms)
-    return moderated, total - freedoms
+    shrunken, total = shrink(variances, freedoms)
+    return shrunken, total - freedoms
 
 
 def _rows(several: Sequence[Results], metric: Metric, points: int) -> list[list[str]]:
@@ -102,15 +97,15 @@ def _rows(several: Sequence[Results], metric: Metric, points: int) -> list[list[
     rows = []
     if len(repetition):
         rows.append([name, "pairs (`feedrate ab`)", *_line(repetition, power.PAIRS.error, points)])
-        said = f"repetitions, one run per side, assumed noise between runs {units.percent(RUN_NOISE)}"
-        rows.append([name, said, *_line(repetition, assumed.error, points)])
+        label = f"repetitions, one run per side, assumed noise between runs {units.percent(RUN_NOISE)}"
+        rows.append([name, label, *_line(repetition, assumed.error, points)])
     if len(run):
 
-        def moderated(variance: float, count: int) -> tuple[float, float]:
+        def with_prior(variance: float, count: int) -> tuple[float, float]:
             error, freedom = measured.error(variance, count)
             return error, freedom + float(common[0])
 
-        rows.append([name, "runs per side", *_line(run, moderated, points)])
+        rows.append([name, "runs per side", *_line(run, with_prior, points)])
     return rows
 
 

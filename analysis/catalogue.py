@@ -3,7 +3,7 @@ members of the axes, limits and units. It is the analysis's only source of knowl
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 
@@ -37,7 +37,7 @@ class Axis:
         return 0 if self.kind == "number" else "none"
 
     @property
-    def unasked(self) -> set:
+    def omitted(self) -> set:
         """The values that texts leave out: the axis does not apply, or the member's default is in effect."""
         return DOES_NOT_APPLY | ({"auto", self.default} if self.owners and self.kind == "word" else set())
 
@@ -222,7 +222,7 @@ def merged(documents: Iterable[dict]) -> Catalogue:
 def _limits(documents: list[dict]) -> dict[str, Limit]:
     found: dict[str, Limit] = {}
     for one in (limit for document in documents for limit in document.get("limits", ())):
-        found.setdefault(one["name"], Limit(one["name"], one.get("unit", ""), one.get("method", "")))
+        found.setdefault(one["name"], Limit(**_fields(Limit, one)))
     return found
 
 
@@ -238,16 +238,12 @@ def _experiments(documents: list[dict]) -> dict[str, Experiment]:
                 old.variant,
                 old.rate,
                 old.time,
-                old.figures | _new(new.figures, old.figures),
-                old.axes | _new(new.axes, old.axes),
+                old.figures | new.figures | old.figures,  # the first one's order and values
+                old.axes | new.axes | old.axes,
                 new.members | old.members,
                 new.kinds | old.kinds,
             )
     return found
-
-
-def _new(later: dict, first: dict) -> dict:
-    return {name: value for name, value in later.items() if name not in first}
 
 
 def _experiment(document: dict, one: dict) -> Experiment:
@@ -268,26 +264,21 @@ def _experiment(document: dict, one: dict) -> Experiment:
 
 
 def _figure(one: dict) -> Figure:
-    return Figure(
-        one["name"],
-        one.get("unit", ""),
-        one["better"] == "higher",
-        one.get("distribution", False),
-        one.get("headline", False),
-        one.get("unstable_from"),
-        one.get("description", ""),
-    )
+    return Figure(**_fields(Figure, one) | {"higher": one["better"] == "higher"})
 
 
 def _axis(one: dict) -> Axis:
     kind = "number" if one.get("kind", "number") == "number" else "word"
-    return Axis(
-        one["key"],
-        one["name"],
-        tuple(one.get("owners", ())),
-        kind,
-        one.get("default", 0 if kind == "number" else "none"),
-        tuple(map(str, one.get("values", ()))),
-        "automatic" in one,
-        one.get("description", ""),
-    )
+    read = {
+        "owners": tuple(one.get("owners", ())),
+        "kind": kind,
+        "default": one.get("default", 0 if kind == "number" else "none"),
+        "values": tuple(map(str, one.get("values", ()))),
+        "automatic": "automatic" in one,
+    }
+    return Axis(**_fields(Axis, one) | read)
+
+
+def _fields(of: type, one: dict) -> dict:
+    """The fields of a data class that a JSON object has under the same names."""
+    return {field.name: one[field.name] for field in fields(of) if field.name in one}

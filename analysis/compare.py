@@ -3,7 +3,7 @@ verdicts, and the differences between the environments."""
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +14,7 @@ from .document import Block, Bullets, Chapter, Heading, Picture, Table, Text, to
 from .errors import BadInput
 from .figures import pngs
 from .files import say, write_all
-from .gate import failures, looked_for, noise_of, parse_gate, parse_noise, refuse_blind
+from .gate import failures, smallest_changes, noise_of, parse_gate, parse_noise, reject_powerless
 from .load import Results, load_all
 from .plots import comparison
 from .plots.style import Drawing
@@ -37,7 +37,7 @@ class Rules:
 
     margin: float = 0.02  # smallest effect of interest, as a share of A
     run_noise: dict[str, float] = field(default_factory=dict)  # by metric: standard deviation between runs of one code
-    looked_for: dict[str, float] = field(default_factory=dict)  # by metric: change that a tail must be able to show
+    smallest_changes: dict[str, float] = field(default_factory=dict)  # by metric: change that a tail must show
 
 
 @dataclass(frozen=True)
@@ -90,17 +90,17 @@ def write_comparison(
         _compare(
             a,
             b,
-            Rules(margin, noise_of(noise, metrics_of(a, b)), looked_for(gates, metrics_of(a, b))),
+            Rules(margin, noise_of(noise, metrics_of(a, b)), smallest_changes(gates, metrics_of(a, b))),
             gates,
             name if len(shared) > 1 else "",
         )
         for name, (a, b) in shared.items()
     ]
-    said = f"A: {', '.join(before)}. B: {', '.join(after)}. {_one_sided(sides, shared)}".strip()
+    sides_text = f"A: {', '.join(before)}. B: {', '.join(after)}. {_only_on_one_side(sides, shared)}".strip()
     blocks = [block for one in found for block in one.blocks]
     if len(found) == 1:  # one paragraph names the sides and explains the table
-        said, blocks = f"{said} {blocks[0].text}", blocks[1:]
-    return finish("Feedrate comparison", [Text(said), *blocks], found, target, "compare.md")
+        sides_text, blocks = f"{sides_text} {blocks[0].text}", blocks[1:]
+    return finish("Feedrate comparison", [Text(sides_text), *blocks], found, target, "compare.md")
 
 
 def finish(title: str, blocks: list[Block], found: Sequence[Compared], target: Path, name: str) -> int:
@@ -128,18 +128,18 @@ def in_both(before: dict[str, Results], after: dict[str, Results]) -> dict[str, 
     return shared
 
 
-def _one_sided(sides: Sequence[dict[str, Results]], shared: dict) -> str:
+def _only_on_one_side(sides: Sequence[dict[str, Results]], shared: dict) -> str:
     alone = [(letter, name) for letter, side in zip("AB", sides) for name in side if name not in shared]
     return " ".join(f"Only {letter} has rows of {name}." for letter, name in alone)
 
 
 def _compare(a: Results, b: Results, rules: Rules, gates: Sequence, name: str) -> Compared:
     """Compares one experiment. `name`: the experiment's name if there are several, else empty."""
-    matched, lonely = match_some(a, b, rules)
+    matched, one_sided = match_some(a, b, rules)
     metrics = measured_metrics(a, b, matched)
     several = several_runs(a, b)
-    refuse_blind(gates, matched, metrics, lambda metric: designs(rules, metric, several))
-    overall = summarise(matched, metrics)
+    reject_powerless(gates, matched, metrics, lambda metric: designs(rules, metric, several))
+    overall, varying = summarise(matched, metrics), tables.varying(a, b)
     drawing = comparison.draw(matched, overall, metrics, name)
     blocks: list[Block] = [
         *([Chapter(f"Experiment {name}", a.experiment.description)] if name else []),
@@ -147,21 +147,21 @@ def _compare(a: Results, b: Results, rules: Rules, gates: Sequence, name: str) -
         Bullets(
             [
                 *([] if several else [ONE_RUN]),
-                *_summary(matched, lonely, metrics, several),
-                *tails_said(matched, metrics, rules.looked_for),
+                *_summary(matched, one_sided, metrics, several),
+                *tail_sentences(matched, metrics, rules.smallest_changes),
             ]
         ),
         Heading(f"By {' and '.join(a.experiment.what.split(' + '))}"),
         _overall_table(overall, metrics, a.experiment.what),
         Heading("Point by point"),
-        _table(matched, metrics, a, b, "runs" if several else "repetitions"),
+        point_table(matched, metrics, a, varying, "runs" if several else "repetitions", _counts),
         Picture(drawing.name, drawing.caption, "", ""),
         Heading("Not matched"),
-        *_unmatched(lonely, a.experiment.what),
+        *_unmatched(one_sided, a.experiment.what),
         Heading("What differs between the environments"),
         *_differences(a, b),
     ]
-    stopped = failures(gates, matched, lonely, metrics_of(a, b), lambda point: _name(a, point, tables.varying(a, b)))
+    stopped = failures(gates, matched, one_sided, metrics_of(a, b), lambda point: point_name(a, point, varying))
     return Compared(blocks, drawing, [f"{name}: {line}" if name else line for line in stopped])
 
 
@@ -210,7 +210,7 @@ def explanation(rules: Rules, several: bool = False) -> str:
 
 def match_some(a: Results, b: Results, rules: Rules) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Like `match`, but raises BadInput if nothing matches."""
-    matched, lonely = match(a, b, rules)
+    matched, one_sided = match(a, b, rules)
     if matched.empty:
         raise BadInput(
             "B",
@@ -218,7 +218,7 @@ def match_some(a: Results, b: Results, rules: Rules) -> tuple[pd.DataFrame, pd.D
             f"has no ok point in common with A '{a.directories[0]}'",
             "a directory with points of equal parameters",
         )
-    return matched, lonely
+    return matched, one_sided
 
 
 def metrics_of(a: Results, b: Results) -> tuple[Metric, ...]:
@@ -233,7 +233,7 @@ def measured_metrics(a: Results, b: Results, matched: pd.DataFrame) -> list[Metr
 
 def match(a: Results, b: Results, rules: Rules = Rules()) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The points that are ok on both sides, with a judged Ratio for each metric, and the points ok on one side only."""
-    metrics, found, lonely = metrics_of(a, b), [], []
+    metrics, found, one_sided = metrics_of(a, b), [], []
     several = several_runs(a, b)
     for point, sides in pairs(a, b):
         if all(sides):
@@ -241,7 +241,7 @@ def match(a: Results, b: Results, rules: Rules = Rules()) -> tuple[pd.DataFrame,
             found.append((point | {"repetitions": counts}, sides))
         else:
             there, absent = ("A", b) if sides[0] else ("B", a)
-            lonely.append(point | {"ok in": there, "elsewhere": _status(absent, point)})
+            one_sided.append(point | {"ok in": there, "elsewhere": _status(absent, point)})
     matched = pd.DataFrame([point for point, _ in found])
     for metric in metrics if found else ():
         if several:
@@ -249,8 +249,9 @@ def match(a: Results, b: Results, rules: Rules = Rules()) -> tuple[pd.DataFrame,
         else:
             noise = rules.run_noise.get(metric.name, 0.0)
             known = [ratio(*(side[metric.column] for side in sides), metric.resolution, noise) for _, sides in found]
-        matched[metric.column] = judge_all(known, metric, rules.margin, rules.looked_for)
-    return matched, pd.DataFrame(lonely)
+        shown = power.shown(known, metric, rules.smallest_changes.get(metric.name))
+        matched[metric.column] = judge(known, metric, rules.margin, shown)
+    return matched, pd.DataFrame(one_sided)
 
 
 def _ratios_of_runs(found: list[list[dict]], metric: Metric, sides: Sequence[Results]) -> list[Ratio]:
@@ -261,34 +262,20 @@ def _ratios_of_runs(found: list[list[dict]], metric: Metric, sides: Sequence[Res
     return ratios_of_runs(means(0), means(1), metric.resolution)
 
 
-def judge_all(ratios: list[Ratio], metric: Metric, margin: float, looked_for: dict[str, float]) -> list[Ratio]:
-    """Like `judge`, but for a tail judges only the points at which the change of interest would be found in at least
-    half of the cases. This depends on the spread of the repetitions, not on the ratio, so points are not selected by
-    their result."""
-    if not metric.tail:
-        return judge(ratios, metric, margin)
-    size = looked_for.get(metric.name, power.TAIL_CHANGE)
-    known = sum(np.isfinite(one.error) for one in ratios)
-    shown = [power.found(size, one.error, one.freedom, known) >= power.LEAST for one in ratios]
-    judged = iter(judge([one for one, sees in zip(ratios, shown) if sees], metric, margin))
-    unjudged = [replace(one, verdict=UNCLEAR) if not np.isnan(one.value) or one.verdict else one for one in ratios]
-    return [next(judged) if sees else blind for blind, sees in zip(unjudged, shown)]
-
-
-def tails_said(matched: pd.DataFrame, metrics: Sequence[Metric], looked_for: dict[str, float]) -> list[str]:
+def tail_sentences(matched: pd.DataFrame, metrics: Sequence[Metric], smallest_changes: dict[str, float]) -> list[str]:
     """Sentences on the points that have no verdict for a tail."""
-    said = []
+    sentences = []
     for metric in metrics:
-        size = looked_for.get(metric.name, power.TAIL_CHANGE)
+        size = smallest_changes.get(metric.name, power.TAIL_CHANGE)
         powers = power.of(list(matched[metric.column]), size) if metric.tail else []
         blind = sum(one < power.LEAST for one in powers)
         if blind:
-            said.append(
+            sentences.append(
                 f"{_heading(metric)} varies too much for a verdict at {blind} of {len(powers)} points: a change of "
                 f"{units.percent(size)} would be found there in less than half of the cases. Their intervals are "
                 f"valid; their verdict is {UNCLEAR}."
             )
-    return said
+    return sentences
 
 
 def pairs(a: Results, b: Results) -> list[tuple[dict, list[dict | None]]]:
@@ -341,18 +328,18 @@ def summarise(matched: pd.DataFrame, metrics: Sequence[Metric]) -> pd.DataFrame:
     )
 
 
-def _summary(matched: pd.DataFrame, lonely: pd.DataFrame, metrics: Sequence[Metric], several: bool) -> list[str]:
-    said = [f"{len(matched)} points match in all parameters; {len(lonely)} are ok on one side only."]
-    said += verdicts_said(matched, metrics)
+def _summary(matched: pd.DataFrame, one_sided: pd.DataFrame, metrics: Sequence[Metric], several: bool) -> list[str]:
+    sentences = [f"{len(matched)} points match in all parameters; {len(one_sided)} are ok on one side only."]
+    sentences += verdict_sentences(matched, metrics)
     fewest = pd.Series([min(counts) for counts in matched["repetitions"]])
     if not several and (alone := int((fewest == 1).sum())):
-        said.append(f"{alone} have only one repetition on a side, so their spread is unknown: {UNCLEAR}.")
-    return said
+        sentences.append(f"{alone} have only one repetition on a side, so their spread is unknown: {UNCLEAR}.")
+    return sentences
 
 
-def verdicts_said(matched: pd.DataFrame, metrics: Sequence[Metric]) -> list[str]:
+def verdict_sentences(matched: pd.DataFrame, metrics: Sequence[Metric]) -> list[str]:
     """One line per metric: the number of points with each verdict, and the change that could have been found."""
-    said = []
+    sentences = []
     for metric in metrics:
         known = list(matched[metric.column])
         verdicts = pd.Series([one.verdict for one in known]).value_counts()
@@ -361,8 +348,8 @@ def verdicts_said(matched: pd.DataFrame, metrics: Sequence[Metric]) -> list[str]
         changes = [power.change(*one, len(errors)) for one in errors]
         middle = float(np.median(changes)) if changes else np.inf
         found = f" At half of the points a change of {units.percent(middle)} would be found in 80 % of the cases."
-        said.append(f"{_heading(metric)}: {counted}.{found if np.isfinite(middle) else ''}")
-    return said
+        sentences.append(f"{_heading(metric)}: {counted}.{found if np.isfinite(middle) else ''}")
+    return sentences
 
 
 def _heading(metric: Metric) -> str:
@@ -381,34 +368,40 @@ def _overall_table(overall: pd.DataFrame, metrics: Sequence[Metric], what: str) 
     )
 
 
-def _table(matched: pd.DataFrame, metrics: Sequence[Metric], a: Results, b: Results, counted: str) -> Table:
-    varying = tables.varying(a, b)
+def _counts(point: pd.Series) -> str:
+    return " / ".join(map(str, point["repetitions"]))
+
+
+def point_table(
+    matched: pd.DataFrame, metrics: Sequence[Metric], results: Results, shown: list[str], counted: str, count: Callable
+) -> Table:
+    """One line per point. `counted`: the heading of the column that `count` returns for a point."""
     works = ["workload"] if "workload" in matched else []
-    columns = [a.experiment.what, *works, "point", counted, *map(_heading, metrics)]
+    columns = [results.experiment.what, *works, "point", counted, *map(_heading, metrics)]
     rows = [
         [
-            row["variant"],
-            *(row[work] for work in works),
-            tables.place(a, row, varying),
-            " / ".join(map(str, row["repetitions"])),
-            *(f"{row[metric.column]} {row[metric.column].verdict}".strip() for metric in metrics),
+            point["variant"],
+            *(point[work] for work in works),
+            tables.place(results, point, shown) or units.NOTHING,
+            count(point),
+            *(f"{point[metric.column]} {point[metric.column].verdict}".strip() for metric in metrics),
         ]
-        for _, row in matched.iterrows()
+        for _, point in matched.iterrows()
     ]
     return Table(columns, rows, set(range(2 + len(works), len(columns))))
 
 
-def _name(results: Results, point: pd.Series, varying: list[str]) -> str:
+def point_name(results: Results, point: pd.Series, shown: list[str]) -> str:
     """A point in one line of text."""
     work = [point["workload"]] if "workload" in point else []
-    return ", ".join([point["variant"], *work, tables.place(results, point, varying)])
+    return ", ".join(part for part in [point["variant"], *work, tables.place(results, point, shown)] if part)
 
 
-def _unmatched(lonely: pd.DataFrame, what: str) -> list[Block]:
-    if lonely.empty:
+def _unmatched(one_sided: pd.DataFrame, what: str) -> list[Block]:
+    if one_sided.empty:
         return [Text("Every point is ok on both sides.")]
     rows = []
-    for (where, variant, elsewhere), group in lonely.groupby(["ok in", "variant", "elsewhere"], sort=False):
+    for (where, variant, elsewhere), group in one_sided.groupby(["ok in", "variant", "elsewhere"], sort=False):
         rows.append([where, variant, str(len(group)), elsewhere])
     return [Table(["ok only in", what, "points", "on the other side"], rows, {2})]
 

@@ -1,25 +1,19 @@
 """The table of guarantees: the tasks that each queue lost or delivered twice under each fault, from the fault tests."""
 
-import json
 from pathlib import Path
 
 from .document import Table, markdown_table
-from .errors import BadInput
-from .marked import publish
+from .files import json_lines
 
 FIELDS = ("queue", "fault", "sent", "lost", "duplicated", "recovery_seconds")
+ALLOWED = f"a file that the tests wrote to $FEEDRATE_FAULTS: objects with {', '.join(FIELDS)}"
 MADE_BY = ("gpu", "host", "version")  # missing in older lines
-
-
-def write_faults(file: str, page: str | None, block: str, check: bool) -> int:
-    """Prints the table, or writes it into the page's block. Returns the exit code."""
-    return publish(lambda: faults_text(file), page, "--readme", block, check, file)
 
 
 def faults_text(file: str) -> str:
     """One line per fault, one column per queue. Cases of the same fault and queue are added; the longest recovery
     counts."""
-    cases = _read(Path(file))
+    cases = json_lines(Path(file), _case, ALLOWED)
     queues = sorted({case["queue"] for case in cases})
     faults = list(dict.fromkeys(case["fault"] for case in cases))
     found = {(queue, fault): [] for queue in queues for fault in faults}
@@ -43,18 +37,6 @@ def _cell(cases: list[dict]) -> str:
     return f"{lost} / {twice} of {sent:,}" + (f", {max(seconds):.1f} s" if seconds else "")
 
 
-def _read(path: Path) -> list[dict]:
-    if not path.is_file():
-        raise BadInput("FILE", path, "no such file", "a file that the tests wrote to $FEEDRATE_FAULTS")
-    cases = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        try:
-            case = json.loads(line)
-            fields = {field: case[field] for field in FIELDS}
-            cases.append(fields | {"made by": " · ".join(str(case[field]) for field in MADE_BY if case.get(field))})
-        except (ValueError, KeyError, TypeError) as error:
-            said = f"line {number} is not a case ({error})"
-            raise BadInput("FILE", path, said, f"objects with {', '.join(FIELDS)}") from None
-    if not cases:
-        raise BadInput("FILE", path, "has no case", "a file that the tests wrote to $FEEDRATE_FAULTS")
-    return cases
+def _case(line: dict) -> dict:
+    made_by = " · ".join(str(line[field]) for field in MADE_BY if line.get(field))
+    return {field: line[field] for field in FIELDS} | {"made by": made_by}

@@ -9,7 +9,7 @@ from matplotlib.text import Text
 from PIL import Image  # a dependency of matplotlib
 
 from . import cores, dark
-from .plots.style import Drawing, plain
+from .plots.style import Drawing, only_settings
 
 DOTS_PER_INCH = 160
 COLOURS = 256
@@ -61,7 +61,7 @@ def standalone(drawing: Drawing) -> str:
 def _png(drawing: Drawing) -> bytes:
     drawn, out = io.BytesIO(), io.BytesIO()
     _save(drawing, drawn, {}, format="png", dpi=DOTS_PER_INCH)
-    # A figure has few colours and shades, so a palette of 256 looks the same and takes a third of the bytes.
+    # A figure has few colours and shades, so a palette of 256 shows no difference and takes a third of the bytes.
     picture = Image.open(drawn).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
     picture.save(out, format="png", optimize=True)
     return out.getvalue()
@@ -80,7 +80,7 @@ def _save(drawing: Drawing, target, settings, **options) -> None:
     # Text from rows may contain a $ that is not mathematics; tick formatters write real mathematics.
     for text in drawing.figure.findobj(lambda one: isinstance(one, Text) and "$" in one.get_text()):
         text.set_parse_math("mathdefault" in text.get_text())
-    with plain(settings):
+    with only_settings(settings):
         drawing.figure.savefig(target, bbox_inches=drawing.box, **options)
 
 

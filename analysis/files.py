@@ -1,14 +1,15 @@
-"""Output: files that are written completely or not at all, and lines on stdout."""
+"""Files: output that is written completely or not at all, lines on stdout, and input of JSON lines."""
 
 import contextlib
 import errno
+import json
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from .errors import CannotWrite
+from .errors import BadInput, CannotWrite
 
 
 def write_all(contents: Mapping[Path, str | bytes]) -> list[Path]:
@@ -58,6 +59,21 @@ def _descriptor(path: Path) -> int | None:
 def _bytes(content: str | bytes) -> bytes:
     # File names may contain bytes that are not UTF-8.
     return content.encode(errors="backslashreplace") if isinstance(content, str) else content
+
+
+def json_lines(path: Path, take: Callable[[dict], dict], allowed: str) -> list[dict]:
+    """What `take` returns for each line of the file; raises BadInput for an invalid line and if there is none."""
+    if not path.is_file():
+        raise BadInput("FILE", path, "no such file", allowed)
+    taken = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            taken.append(take(json.loads(line)))
+        except (ValueError, KeyError, TypeError) as error:
+            raise BadInput("FILE", path, f"line {number} is invalid ({error!r})", allowed) from None
+    if not taken:
+        raise BadInput("FILE", path, "has no line", allowed)
+    return taken
 
 
 def say(text: str) -> None:

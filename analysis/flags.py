@@ -7,13 +7,13 @@ import pandas as pd
 
 from .catalogue import Experiment
 
-LATE, UNSTEADY, ABOVE_LIMIT = TOLD = ("late_generator", "unsteady", "above_limit")
+LATE, UNSTEADY, ABOVE_LIMIT = STORED_CODES = ("late_generator", "unsteady", "above_limit")
 DISTURBED = "disturbed"  # derived from all rows of a point, not stored in a row
-CODES = (*TOLD, DISTURBED)
+CODES = (*STORED_CODES, DISTURBED)
 LIMITED = "driver_bound"  # the cause of a row whose rate is near what the load generator alone reaches
 ABOVE = 1.05  # ratio to a limit; a higher ratio is not noise, so either the limit or the rate is wrong
 MARKS = {LATE: "†", UNSTEADY: "‡", ABOVE_LIMIT: "§", DISTURBED: "¶"}
-SAID = {
+LEGENDS = {
     LATE: "had a late load generator, so their response times include its lag",
     UNSTEADY: "were unsteady: their rate was still changing at the end of the warm-up",
     ABOVE_LIMIT: f"have a figure more than {100 * (ABOVE - 1):.0f} % better than its limit",
@@ -24,7 +24,7 @@ SAID = {
 def of(row: dict, experiment: Experiment) -> list[str]:
     """A row's codes: its `flags`, or for older rows the equivalent fields."""
     if "flags" in row:
-        return [code for code in TOLD if code in row["flags"]]
+        return [code for code in STORED_CODES if code in row["flags"]]
     bounds = row.get("bounds") or {}
     rates = [bounds[name]["ratio"] for name, figure in experiment.figures.items() if figure.higher and name in bounds]
     found = {
@@ -32,7 +32,7 @@ def of(row: dict, experiment: Experiment) -> list[str]:
         UNSTEADY: ((row.get("details") or {}).get("warmup") or {}).get("steady") is False,
         ABOVE_LIMIT: any(ratio > ABOVE for ratio in rates),
     }
-    return [code for code in TOLD if found[code]]
+    return [code for code in STORED_CODES if found[code]]
 
 
 def having(cells: pd.DataFrame, code: str) -> pd.Series:
@@ -68,10 +68,10 @@ def legend(cells: pd.DataFrame) -> str:
     """What the marks mean, with the number of rows; empty if no row that counts has a mark."""
     some = cells[counting(cells) | (cells["status"] == "unsustainable")]
     found = counts(some["flags"])
-    return " ".join(f"{MARKS[code]} {count} of {len(some)} rows {SAID[code]}." for code, count in found.items())
+    return " ".join(f"{MARKS[code]} {count} of {len(some)} rows {LEGENDS[code]}." for code, count in found.items())
 
 
-def limited_said(cells: pd.DataFrame) -> str:
+def limited_sentence(cells: pd.DataFrame) -> str:
     """The number of rows that the load generator limited, and its effect on figures; empty if there are none."""
     bound, some = int(limited(cells).sum()), int(counting(cells).sum())
     if not bound:

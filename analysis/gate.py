@@ -81,7 +81,7 @@ def _metric(option: str, text: str, named: list[str], metrics: Sequence[Metric])
     return known[named[0]] if named else ""
 
 
-def looked_for(gates: Sequence[Gate], metrics: Sequence[Metric]) -> dict[str, float]:
+def smallest_changes(gates: Sequence[Gate], metrics: Sequence[Metric]) -> dict[str, float]:
     """For each metric, the smallest change that fails a gate."""
     shares = {
         metric.name: [gate.share for gate in gates if gate.verdict == SLOWER and gate.about(metric)]
@@ -93,7 +93,7 @@ def looked_for(gates: Sequence[Gate], metrics: Sequence[Metric]) -> dict[str, fl
 Designs = Callable[[Metric], Sequence[tuple[power.Design, Callable[[Ratio], float]]]]
 
 
-def refuse_blind(gates: Sequence[Gate], matched: pd.DataFrame, metrics: Sequence[Metric], designs: Designs) -> None:
+def reject_powerless(gates: Sequence[Gate], matched: pd.DataFrame, metrics: Sequence[Metric], designs: Designs) -> None:
     """Raises BadInput for a gate that cannot detect its own change and would therefore pass it: a gate for which, at
     half of the points, the change would be found in less than half of the cases. This applies to a tail only if the
     gate names it, because points of a tail that lack the power have no verdict. `designs`: the ways to collect more
@@ -120,36 +120,36 @@ def _needed_counts(
 ) -> str:
     if not known:
         return "rows with at least two repetitions per side"
-    said = []
+    needs = []
     for design, spread in designs:
         count = design.needed([spread(one) for one in known], size, len(known))
-        said.append(f"no number of {design.what} is enough" if count is None else f"{count} {design.what}")
-    return f"a larger change; or, for {units.percent(power.USUAL)} of the cases, {'; or '.join(said)}"
+        needs.append(f"no number of {design.what} is enough" if count is None else f"{count} {design.what}")
+    return f"a larger change; or, for {units.percent(power.USUAL)} of the cases, {'; or '.join(needs)}"
 
 
 def failures(
     gates: Sequence[Gate],
     matched: pd.DataFrame,
-    lonely: pd.DataFrame,
+    one_sided: pd.DataFrame,
     metrics: Sequence[Metric],
     name: Callable[[pd.Series], str],
 ) -> list[str]:
     """A line for each point that fails a gate; `name` describes a point in words."""
-    said = []
+    lines = []
     for _, point in matched.iterrows():
         for metric in metrics:
             one = point[metric.column]
             if any(_fails(gate, one, metric) for gate in gates):
                 worse = f"{units.percent(one.worse_by(metric))} worse, " if one.verdict == SLOWER else ""
-                said.append(f"{name(point)}: {metric.name} {one.verdict}, {worse}B / A {one}")
+                lines.append(f"{name(point)}: {metric.name} {one.verdict}, {worse}B / A {one}")
     if any(gate.verdict == UNCLEAR for gate in gates):
         # A point that is ok in A but not in B is the worst outcome, and it has no ratio.
-        said += [
+        lines += [
             f"{name(point)}: ok in A only; in B {point['elsewhere']}"
-            for _, point in lonely.iterrows()
+            for _, point in one_sided.iterrows()
             if point["ok in"] == "A"
         ]
-    return said
+    return lines
 
 
 def _fails(gate: Gate, one: Ratio, metric: Metric) -> bool:

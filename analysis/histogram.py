@@ -21,8 +21,8 @@ class Histogram:
     @staticmethod
     def from_row(histogram: dict) -> "Histogram":
         """A histogram from a row, which gives the buckets by `index`, or by `steps`, the shorter differences."""
-        told = histogram.get("index")
-        index = np.cumsum(histogram["steps"]) if told is None else told
+        index = histogram.get("index")
+        index = np.cumsum(histogram["steps"]) if index is None else index
         return _collect(
             histogram["sub_bucket_bits"],
             np.asarray(index, dtype=np.int64),
@@ -73,10 +73,10 @@ def merge(histograms: Iterable[Histogram]) -> Histogram:
 def bucket_bounds(index: np.ndarray, bits: int) -> tuple[np.ndarray, np.ndarray]:
     """Lowest value and width, ns, of each bucket."""
     index = np.asarray(index, dtype=np.int64)
-    whole, half = 1 << bits, 1 << (bits - 1)
-    beyond = np.maximum(index - whole, 0)
-    shift = np.where(index < whole, 0, beyond // half + 1)
-    low = np.where(index < whole, index, (beyond % half + half) << shift)
+    exact, half = 1 << bits, 1 << (bits - 1)
+    beyond = np.maximum(index - exact, 0)
+    shift = np.where(index < exact, 0, beyond // half + 1)
+    low = np.where(index < exact, index, (beyond % half + half) << shift)
     return low, np.int64(1) << shift
 
 

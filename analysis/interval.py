@@ -1,6 +1,6 @@
 """95 % intervals of the medians of points.
 
-The interval is computed on logarithms, with Student's t and the moderated variance of the point's repetitions. By
+The interval is computed on logarithms, with Student's t and the shrunken variance of the point's repetitions. By
 simulation (tests/analysis/test_statistics.py), this method covers the truth in 93 to 98 % of the points, and in 77 to
 94 % of the noisiest fifth of them. The percentile bootstrap of two to five repetitions covers it in 50 to 95 %. A t
 interval with the point's own variance covers it in 95 %, but is three times as wide with two repetitions. Figures that
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from . import student
-from .moderated import moderate
+from .shrinkage import shrink
 from .verdict import BUCKET_NOISE
 
 CONFIDENCE = 0.95
@@ -53,10 +53,10 @@ def ends(
     """Both ends of each point's interval, and the variation between separately measured points with equal settings.
     `means`, `variances`: of the repetitions' logarithms, or of the values if `linear`; `counts`: number of repetitions;
     `rounded`: whether values are rounded to histogram buckets. The ends are NaN for a single repetition."""
-    moderated, freedom = moderate(np.asarray(variances, float), np.asarray(counts, float) - 1)
+    shrunk, freedom = shrink(np.asarray(variances, float), np.asarray(counts, float) - 1)
     share = np.array([OF_MEDIAN.get(int(count), np.pi / 2) for count in counts]) / np.maximum(counts, 1)
-    apart = between(np.asarray(means, float), moderated / np.maximum(counts, 1), groups)
-    own = moderated * share
+    apart = between(np.asarray(means, float), shrunk / np.maximum(counts, 1), groups)
+    own = shrunk * share
     total = own + apart.variance + (BUCKET_NOISE**2 if rounded else 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         estimated = own**2 / freedom + (apart.variance**2 / apart.freedom if apart.freedom else 0)

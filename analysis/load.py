@@ -81,49 +81,46 @@ def load_all(directories: Iterable[str | Path], argument: str = "DIR") -> dict[s
     notes: list[str] = []
     read = [(path, row) for path in paths for row in rows.read(path, argument, notes)]
     known = catalogue.merged(catalogue.read(path, argument) for path in paths)
-    names = dict.fromkeys(rows.experiment(row) for _, row in read if row["kind"] != "limit")
-    measured = {
-        name: [(path, row) for path, row in read if rows.experiment(row) == name and row["kind"] == "cell"]
-        for name in names
-    }
-    if not any("search" not in row for cells in measured.values() for _, row in cells):
-        raise BadInput(
-            argument,
-            ", ".join(map(str, paths)),
-            f"rows.jsonl has no cell row{' except tries of a search' if any(measured.values()) else ''}",
-            "a directory in which a sweep measured at least one cell",
-        )
-    found = {}
-    for name in names:
-        mine = [(path, row) for path, row in read if rows.experiment(row) == name]
-        if any(row["kind"] == "cell" and "search" not in row for _, row in mine):
-            # Report problems of a file once, with the first experiment.
-            found[name] = _results(known, name, paths, mine, notes if not found else [])
-    return found
+    by_experiment: dict[str, list[tuple[Path, dict]]] = {}
+    for path, row in read:
+        by_experiment.setdefault(rows.experiment(row), []).append((path, row))
+    measured = {name: some for name, some in by_experiment.items() if any(_is_measured(row) for _, row in some)}
+    if not measured:
+        tries = " except tries of a search" if any(row["kind"] == "cell" for _, row in read) else ""
+        allowed = "a directory in which a sweep measured at least one cell"
+        raise BadInput(argument, ", ".join(map(str, paths)), f"rows.jsonl has no cell row{tries}", allowed)
+    # Problems of a file are reported once, with the first experiment.
+    first = next(iter(measured))
+    return {name: _results(known, name, paths, some, notes if name == first else []) for name, some in measured.items()}
+
+
+def _is_measured(row: dict) -> bool:
+    """Whether a row is a cell and not a try. A try is a short measurement for choosing settings; the chosen settings
+    are measured again in separate rows."""
+    return row["kind"] == "cell" and "search" not in row
 
 
 def _results(
     known: Catalogue, name: str, paths: list[Path], mine: list[tuple[Path, dict]], notes: list[str]
 ) -> Results:
     experiment, section = known.experiment(name), sections.of(name)
-    # A try is a short measurement for choosing settings; the chosen settings are measured again in separate rows.
     tries = [row for _, row in mine if row["kind"] == "cell" and "search" in row]
-    measured = [(path, row) for path, row in mine if row["kind"] == "cell" and "search" not in row]
+    measured = [(path, row) for path, row in mine if _is_measured(row)]
     cells = [(path, row) for path, row in measured if not row[RUN].get("settings", {}).get("traced")]
     traced = len(measured) - len(cells)
     if traced:
         notes.append(f"{traced} row(s) were measured with an activity recorder (--trace) and are left out")
     searches = [(path, row) for path, row in mine if row["kind"] == "capacity"]
-    told = {axis for _, row in cells + searches for axis in row["params"]} | {*experiment.variant, "device"}
-    axes = [axis for axis in experiment.axes if axis in told]
-    axes += sorted(told - set(axes))
+    named = {axis for _, row in cells + searches for axis in row["params"]} | {*experiment.variant, "device"}
+    axes = [axis for axis in experiment.axes if axis in named]
+    axes += sorted(named - set(axes))
     frame = pd.DataFrame(
         [_cell(path, row, axes, experiment, section) for path, row in cells],
         columns=None if cells else list(_cell(Path(), _NOTHING, axes, experiment, section)),
     )
     limits = pd.DataFrame(
         [_limit(row, known) for _, row in mine if row["kind"] == "limit"],
-        columns=["name", "value", "least", "greatest", "unit", "scope", "status", "reason", "method", "device", "machine"],
+        columns=list(_limit({"limit": {}, "status": "", RUN: {}}, known)),
     )
     capacities = pd.DataFrame(
         [_capacity(path, row, axes, experiment) for path, row in searches],
@@ -215,19 +212,19 @@ def _with_disturbed(cells: pd.DataFrame, keys: list[str]) -> pd.Series:
     result = cells["status"].isin(["ok", "unsustainable"]) | flags.limited(cells)
     lacking = ~result.groupby([cells[key] for key in keys], dropna=False).transform("any")
     disturbed = lacking & (cells["status"] == "invalid") & (cells["cause"] == flags.DISTURBED)
-    told = [[*some, flags.DISTURBED] if add else some for some, add in zip(cells["flags"], disturbed)]
-    return pd.Series(told, cells.index, dtype=object)
+    codes = [[*some, flags.DISTURBED] if add else some for some, add in zip(cells["flags"], disturbed)]
+    return pd.Series(codes, cells.index, dtype=object)
 
 
 def _identity(directory: Path, row: dict, axes: list[str], experiment: Experiment) -> dict:
     """A row's origin and the axes of its point."""
-    told = row["params"]
+    point = row["params"]
     return {
         "directory": str(directory),
         "id": row.get("id", ""),
         "repetition": row.get("repetition", 0),
         "machine": _machine(row[RUN].get("environment", {})),
-        **{axis: told[axis] if axis in told else experiment.missing(axis, told) for axis in axes},
+        **{axis: point[axis] if axis in point else experiment.missing(axis, point) for axis in axes},
     }
 
 
@@ -252,18 +249,18 @@ def _capacity(directory: Path, row: dict, axes: list[str], experiment: Experimen
 def _limit(row: dict, known: Catalogue) -> dict:
     limit = row["limit"]
     name = limit.get("name", "?")
-    told = known.limits.get(name, catalogue.Limit(name))
+    described = known.limits.get(name, catalogue.Limit(name))
     scope = limit.get("scope") or {}
     return {
         "name": name,
         "value": limit.get("value", NAN),
         "least": limit.get("least", limit.get("value", NAN)),
         "greatest": limit.get("greatest", limit.get("value", NAN)),
-        "unit": told.unit or limit.get("unit", ""),
+        "unit": described.unit or limit.get("unit", ""),
         "scope": " ".join(part for part in (scope.get("of", ""), scope.get("which", "")) if part),
         "status": row["status"],
         "reason": row.get("reason", ""),
-        "method": limit.get("method", "") or told.method,
+        "method": limit.get("method", "") or described.method,
         "device": row.get("device", ""),
         "machine": _machine(row[RUN].get("environment", {})),
     }
@@ -299,9 +296,9 @@ def _name_variants(experiment: Experiment, section: sections.Section, *frames: p
         return (*experiment.rank(cell), cell["device"], cell["machine"])
 
     def work(cell) -> str:
-        told = [axis for axis in own if cell.get(axis, 0) not in catalogue.DOES_NOT_APPLY]
-        said = [section.said.get(axis, str)(cell[axis]) for axis in told]
-        return ", ".join([str(cell.get("workload", "")), *said])
+        stated = [axis for axis in own if cell.get(axis, 0) not in catalogue.DOES_NOT_APPLY]
+        labels = [section.value_labels.get(axis, str)(cell[axis]) for axis in stated]
+        return ", ".join([str(cell.get("workload", "")), *labels])
 
     order = {key: position for position, key in enumerate(sorted({rank(cell) for cell in known.to_dict("records")}))}
     named = []

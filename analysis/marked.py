@@ -35,7 +35,7 @@ def rewrite(file: str, argument: str, name: str, make: Callable[[], str], check:
     _, end, after = rest.partition(end_mark)
     if not begin or not end:
         raise BadInput(argument, file, "lacks the markers", f"{allowed}, in this order")
-    # Escape text from rows that looks like a marker: it would move the end of the block.
+    # Escape text from rows that equals a marker: it would move the end of the block.
     block = f"\n{make().replace(f'<!-- {name}:', f'&lt;!-- {name}:')}\n"
     updated = before + begin_mark + (block.replace("\n", "\r\n") if "\r\n" in text else block) + end_mark + after
     if updated == text:

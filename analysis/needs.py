@@ -7,7 +7,7 @@ from importlib import metadata
 from pathlib import Path
 
 PYTHON = (3, 10)
-PACKAGES = ("matplotlib", "numpy", "pandas", "scipy")
+PACKAGES = ("jinja2", "matplotlib", "numpy", "pandas", "scipy")
 REQUIREMENTS = Path(__file__).resolve().parents[1] / "requirements.txt"
 
 

@@ -13,7 +13,7 @@ from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
 from . import student
-from .verdict import FALSE_DISCOVERIES, Ratio
+from .verdict import FALSE_DISCOVERIES, Metric, Ratio
 
 USUAL = 0.8  # share of cases in which a change must be found
 LEAST = 0.5  # with less power, a gate would miss its change more often than not
@@ -103,6 +103,16 @@ def of(ratios: Sequence[Ratio], size: float) -> list[float]:
     """For each ratio that has an error, the power to find such a change among all of these ratios."""
     known = [one for one in ratios if np.isfinite(one.error)]
     return [found(size, one.error, one.freedom, len(known)) for one in known]
+
+
+def shown(ratios: Sequence[Ratio], metric: Metric, size: float | None) -> list[bool]:
+    """For each ratio, whether it can have a verdict. At a point of a tail, a change of this size (TAIL_CHANGE if None)
+    must be found in at least half of the cases. This depends on the spread, not on the ratio, so points are not
+    selected by their result."""
+    known = sum(np.isfinite(one.error) for one in ratios)
+    return [
+        not metric.tail or found(size or TAIL_CHANGE, one.error, one.freedom, known) >= LEAST for one in ratios
+    ]
 
 
 def typical(ratios: Sequence[Ratio], size: float) -> float:

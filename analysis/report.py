@@ -3,7 +3,7 @@ section."""
 
 from pathlib import Path
 
-from . import answer, conduct, flags, plain, sections, stability, stats, tables
+from . import answer, flags, measurement_quality, points_table, sections, stability, stats, tables
 from .document import Block, Bullets, Chapter, Heading, Picture, Table, Text, evidence, to_html, to_markdown
 from .figures import Rendered, files, render
 from .files import write_all
@@ -37,16 +37,20 @@ def write_report(directories: list[str], out: str | None, title: str | None) -> 
 def _blocks(results: Results, drawings: list[Rendered], slim: list[Rendered]) -> list[Block]:
     section = sections.of(results.experiment.name)
     environment, differing = tables.environment(results)
-    general = lambda: answer.blocks(results, answer.general(results.experiment))  # noqa: E731
+    shapes = list(zip(drawings, slim))
+    # The headline figure comes before any table; without data for it, the body states what is missing.
+    first = [both for both in shapes if both[0].name == section.headline and not both[0].missing]
+    rest = [both for both in shapes if both not in first]
     return [
         Text(where_line(results), "note"),
         *_warnings(results, differing),
-        *(section.answer(results) if section.answer else general()),
+        *pictures(*_unzipped(first)),
+        *answer.of(results),
         Heading("What was measured"),
         Bullets(summary(results)),
-        *conduct.blocks(results),
-        *section.body(results, drawings, slim),
-        *plain.blocks(results),
+        *measurement_quality.blocks(results),
+        *section.body(results, *_unzipped(rest)),
+        *points_table.blocks(results),
         Heading("Limits"),
         *_limits(results),
         Heading("Cells that are not ok"),
@@ -64,7 +68,8 @@ def where_line(results: Results) -> str:
     letters = machine_letters(results.cells)
     machine = "; ".join(f"@{letter}: {name}" if len(letters) > 1 else name for name, letter in letters.items())
     program, *arguments = first.get("command", "").split(" ")  # the program's folder is not informative
-    redis = next((one["services"]["redis"].get("version") for one in results.environments if "redis" in one.get("services", ())), None)
+    servers = [one["services"]["redis"] for one in results.environments if "redis" in one.get("services", ())]
+    redis = servers[0].get("version") if servers else None
     parts = [
         machine,
         f"driver {first['driver_version']}" if first.get("driver_version") else "",
@@ -83,7 +88,7 @@ def device_warning(results: Results) -> str:
     return "Rows marked [cpu] ran on the CPU device: they are not GPU results." if "cpu" in results.devices else ""
 
 
-def told(results: Results, parts: list[str]) -> str:
+def with_origin(results: Results, parts: list[str]) -> str:
     """Joins the parts of a text, with the device warning before them and the origin of the numbers after them."""
     warning = device_warning(results)
     return "\n\n".join([*([f"**{warning}**"] if warning else []), *parts, where_line(results)])
@@ -106,6 +111,14 @@ def summary(results: Results) -> list[str]:
         f"{len(results.cells)} rows: {counted}.",
         *stability.summary(results.experiment, stats.points(results)),
     ]
+
+
+def _unzipped(shapes: list[tuple[Rendered, Rendered]]) -> tuple[list[Rendered], list[Rendered]]:
+    return [broad for broad, _ in shapes], [slim for _, slim in shapes]
+
+
+def pictures(drawings: list[Rendered], slim: list[Rendered]) -> list[Block]:
+    return [block for both in zip(drawings, slim) for block in picture(*both)]
 
 
 def picture(drawing: Rendered, slim: Rendered) -> list[Block]:
@@ -147,5 +160,5 @@ def _run_line(results: Results) -> str:
 
 def _setting(name: str, value) -> str:
     """A run setting in words."""
-    said = ("no", "yes")[value] if isinstance(value, bool) else value
-    return f"{name.replace('_', ' ')} {said}"
+    value = ("no", "yes")[value] if isinstance(value, bool) else value
+    return f"{name.replace('_', ' ')} {value}"

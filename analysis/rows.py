@@ -97,8 +97,8 @@ def _lines(file: Path, argument: str, directory: Path, notes: list[str]) -> list
     program, magic, make = UNPACKERS[file.suffix]
     if not content.startswith(magic):
         raise BadInput(argument, directory, f"{file.name} is not compressed by {program}", f"output of {program}")
-    parts, whole = [], True
-    while content and whole:  # concatenated archives form a valid archive
+    parts, complete = [], True
+    while content and complete:  # concatenated archives form a valid archive
         unpacker, at = make(), 0
         while at < len(content) and not unpacker.eof:
             try:
@@ -106,9 +106,9 @@ def _lines(file: Path, argument: str, directory: Path, notes: list[str]) -> list
             except (zlib.error, lzma.LZMAError):
                 break
             at += 1 << 16
-        whole = unpacker.eof
+        complete = unpacker.eof
         content = unpacker.unused_data + content[at:]
-    if not whole:  # an incomplete copy: read as much as can be unpacked
+    if not complete:  # an incomplete copy: read as much as can be unpacked
         notes.append(f"{file}: the compressed rows are cut off or damaged; the readable part is used")
     return b"".join(parts).split(b"\n")
 

@@ -4,9 +4,8 @@ number of repetitions, and the variance between runs is estimated from all point
 "Rigorous benchmarking in reasonable time", 2013, who call the levels execution and iteration).
 
 Runs differ for two reasons. An entire run may be slow at all points alike; the estimate of this variance has only as
-many degrees of freedom as the number of runs allows. Each point may also vary from run to run; this variance is
-moderated over the points, because it differs between points. The error combines both, with Satterthwaite's degrees of
-freedom.
+many degrees of freedom as the number of runs allows. Each point may also vary from run to run; this variance differs
+between points and is shrunk towards the common one. The error combines both, with Satterthwaite's degrees of freedom.
 """
 
 import warnings
@@ -14,9 +13,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from . import student
-from .moderated import ENOUGH, moderate
-from .verdict import CONFIDENCE, NOT_MEASURED, Ratio
+from .shrinkage import ENOUGH, shrink
+from .verdict import NOT_MEASURED, Ratio, from_log
 
 
 def run_means(values: np.ndarray, runs: np.ndarray, names: Sequence[str]) -> np.ndarray:
@@ -55,7 +53,7 @@ def ratios(before: np.ndarray, after: np.ndarray, rounding: float) -> list[Ratio
     common, own, freedom = variances(*sides)
     runs_freedom = sum(side.shape[1] for side in sides) - 2
     with np.errstate(divide="ignore", invalid="ignore"):
-        own, own_freedom = moderate(own, freedom.astype(float))
+        own, own_freedom = shrink(own, freedom.astype(float))
         share = 1 / counts[0] + 1 / counts[1]
         variance = (common + own) * share + 2 * rounding**2
         estimated = share**2 * (own**2 / own_freedom + common**2 / runs_freedom)
@@ -68,8 +66,4 @@ def _ratio(change: float, variance: float, freedom: float, spread: float, before
         return NOT_MEASURED
     if np.isnan(variance):
         return Ratio(float(np.exp(change)), float("nan"), float("nan"))
-    error = max(float(np.sqrt(variance)), 1e-12)
-    reach = float(student.ppf((1 + CONFIDENCE) / 2, freedom)) * error
-    low, middle, high = (float(np.exp(change + step)) for step in (-reach, 0, reach))
-    p = float(2 * student.sf(abs(change) / error, freedom))
-    return Ratio(middle, low, high, p, "", error, float(freedom), float(spread))
+    return from_log(change, variance, freedom, spread)

@@ -39,10 +39,10 @@ def judge(
     """Spread and unstable metrics of one point: taken from its last row if there is one run, otherwise computed by the
     same rule, because with several runs no row knows all repetitions."""
     names = {metric.key: metric.name for metric in experiment.judged}
-    told = [stop for stop in stops if "unstable" in stop]
-    if len(told) == 1 and len(set(directories)) == 1:
-        spread = {names.get(key, key): factor for key, factor in told[0].get("spread", {}).items()}
-        return spread, [names.get(key, key) for key in told[0]["unstable"]]
+    last = [stop for stop in stops if "unstable" in stop]
+    if len(last) == 1 and len(set(directories)) == 1:
+        spread = {names.get(key, key): factor for key, factor in last[0].get("spread", {}).items()}
+        return spread, [names.get(key, key) for key in last[0]["unstable"]]
     if point["repetitions"] < 2:
         return {}, []
     spread = {
@@ -57,8 +57,8 @@ def judge(
 def mark(point, *metrics: str) -> str:
     """An additional line for the table cell with these metrics of a point; empty if they are stable."""
     unstable = [name for name in metrics if name in point["unstable"]]
-    said = [f"{name} " * (len(metrics) > 1) + _times(point["spread"].get(name)) for name in unstable]
-    return f"\nunstable: {', '.join(said)} between repetitions" if said else ""
+    factors = [f"{name} " * (len(metrics) > 1) + _times(point["spread"].get(name)) for name in unstable]
+    return f"\nunstable: {', '.join(factors)} between repetitions" if factors else ""
 
 
 def _times(factor: float | None) -> str:
@@ -71,5 +71,5 @@ def summary(experiment: Experiment, measured: pd.DataFrame) -> list[str]:
     if repeated.empty or not experiment.judged:
         return []
     count = int(repeated["unstable"].map(bool).sum())
-    told = f"{count or 'None'} of {len(repeated)} points measured more than once {'are' if count > 1 else 'is'} unstable"
-    return [f"{told}: {rule(experiment)}."]
+    of = f"{count or 'None'} of {len(repeated)} points measured more than once"
+    return [f"{of} {'are' if count > 1 else 'is'} unstable: {rule(experiment)}."]

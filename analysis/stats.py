@@ -31,13 +31,14 @@ def points(results: Results) -> pd.DataFrame:
     return _points(results).copy()
 
 
-@lru_cache(maxsize=8)  # a dozen parts of a report use the same points
+@lru_cache(maxsize=32)  # a dozen parts of a report use the same points
 def _points(results: Results) -> pd.DataFrame:
     valid = results.counted.assign(row=lambda cells: cells.index, limited=flags.limited)
     keys = ["variant", "rank", "work", "machine", *results.axes]
     groups = valid.groupby(keys, sort=False, dropna=False)
     metrics = ranges(groups, numbers(results))
-    names = groups[[*(f"{figure}_{what}" for figure in results.experiment.figures for what in ("bound", "ceiling")), "delivery"]].first()
+    limits = [f"{figure}_{what}" for figure in results.experiment.figures for what in ("bound", "ceiling")]
+    names = groups[[*limits, "delivery"]].first()
     members = groups["row"].agg(list).rename("members")
     warned = groups["flags"].agg(flags.counts)
     bound = groups["limited"].any()
@@ -75,8 +76,8 @@ def with_intervals(
     groups = pd.DataFrame(scaled, columns=columns).groupby(list(owner.values()))
     of_places = (groups.mean(), groups.var(), groups.count())
     means, variances, counts = (some.reindex(range(len(found))) for some in of_places)
-    whole = counts.eq(found["repetitions"].to_numpy(), axis=0)  # otherwise a value has no logarithm
-    variances, added = variances.where(whole), {}
+    complete = counts.eq(found["repetitions"].to_numpy(), axis=0)  # otherwise a value has no logarithm
+    variances, added = variances.where(complete), {}
     for column in columns:
         low, high, _ = interval.ends(
             found[column].to_numpy(float), means[column].to_numpy(), variances[column].to_numpy(),
@@ -99,10 +100,10 @@ def equal_settings(results: Results, found: pd.DataFrame) -> np.ndarray:
     firsts = [members[0] for members in found["members"]]
     chosen = results.cells.loc[firsts, "chosen"]
     asked = found[["machine", *results.axes]].to_dict("records")
-    told = [
+    settings = [
         tuple(sorted((name, str(value)) for name, value in (point | one).items())) for point, one in zip(asked, chosen)
     ]
-    return pd.factorize(pd.Series(told, dtype=object))[0]
+    return pd.factorize(pd.Series(settings, dtype=object))[0]
 
 
 @lru_cache(maxsize=8)
@@ -123,8 +124,8 @@ def apart(results: Results) -> Between:
 def explained(results: Results) -> list[str]:
     """Sentences below a table of points: what the intervals include, what the marks mean, and which rows are unused."""
     cells = results.cells
-    said = [apart_said(results), flags.legend(cells), flags.limited_said(cells), left_out(cells)]
-    return [one for one in said if one]
+    sentences = [separate_points_sentence(results), flags.legend(cells), flags.limited_sentence(cells), left_out(cells)]
+    return [one for one in sentences if one]
 
 
 _WHY = {
@@ -147,7 +148,7 @@ def left_out(cells: pd.DataFrame) -> str:
     return f"{len(bad)} of {len(cells)} rows are not used: {parts}."
 
 
-def apart_said(results: Results) -> str:
+def separate_points_sentence(results: Results) -> str:
     """A sentence on the variation that the intervals include beyond that of the repetitions."""
     found = apart(results)
     if not found.freedom:

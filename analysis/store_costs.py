@@ -7,7 +7,6 @@ from pathlib import Path
 from . import units
 from .document import Table, markdown_table
 from .errors import BadInput
-from .marked import publish
 
 ALLOWED = "a folder with files from `feedrate_micro --benchmark_filter=store_ --benchmark_out=WAY.json`"
 NANOSECONDS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
@@ -22,11 +21,6 @@ OPERATIONS = {
     "store_list/100000": "list 100,000 tensors of 4 KiB",
     "store_publish_and_see": "publish a version and see it, in one thread",
 }
-
-
-def write_store_costs(folder: str, page: str | None, check: bool) -> int:
-    """Prints the table, or writes it into the page's block `costs`. Returns the exit code."""
-    return publish(lambda: store_costs_text(folder), page, "--page", "costs", check, folder)
 
 
 def store_costs_text(folder: str) -> str:
@@ -53,6 +47,6 @@ def _read(folder: Path) -> dict[str, dict[str, float]]:
 
 
 def _cost(one: dict) -> tuple[str, float]:
-    name = "/".join(part for part in one["name"].split("/") if part != "real_time" and not part.startswith("iterations:"))
+    parts = [part for part in one["name"].split("/") if part != "real_time" and not part.startswith("iterations:")]
     rate = one.get("items_per_second")
-    return name, 1e9 / rate if rate else one["real_time"] * NANOSECONDS[one["time_unit"]]
+    return "/".join(parts), 1e9 / rate if rate else one["real_time"] * NANOSECONDS[one["time_unit"]]

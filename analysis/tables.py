@@ -1,6 +1,7 @@
 """Tables of every report: axes, limits, cells that are not ok, and the environment; also axis values in words."""
 
 import re
+from collections.abc import Callable
 
 import pandas as pd
 
@@ -16,19 +17,19 @@ _MAY_DIFFER = {"command"}  # changes with every resume, without an effect on the
 def place(results: Results, point, shown: list[str]) -> str:
     """A point's position in the sweep: the given axes, without those that do not apply or have their default."""
     axes = results.experiment.axes
-    told = [axis for axis in shown if point[axis] not in (axes[axis].unasked if axis in axes else DOES_NOT_APPLY)]
-    return ", ".join(said(results, axis, point[axis]) for axis in told)
+    named = [axis for axis in shown if point[axis] not in (axes[axis].omitted if axis in axes else DOES_NOT_APPLY)]
+    return ", ".join(value_label(results, axis, point[axis]) for axis in named)
 
 
-def said(results: Results, axis: str, value) -> str:
+def value_label(results: Results, axis: str, value) -> str:
     section = sections.of(results.experiment.name)
-    return axis_said(section, name(results, axis), axis, value)
+    return axis_value_label(section, name(results, axis), axis, value)
 
 
-def axis_said(section: Section, name: str, axis: str, value) -> str:
+def axis_value_label(section: Section, name: str, axis: str, value) -> str:
     """A value of an axis in words: 'window 8', '64 B'."""
-    if axis in section.said:
-        return section.said[axis](value)
+    if axis in section.value_labels:
+        return section.value_labels[axis](value)
     if axis.endswith("_bytes"):
         return f"{name} {units.size(value)}"
     return f"{name} {value:g}" if isinstance(value, (int, float)) else f"{name} {value}".replace("_", " ")
@@ -76,14 +77,14 @@ def axes(results: Results) -> Table:
 
 def _values(results: Results, axis: str, column: pd.Series) -> str:
     """The axis's values in ascending order, without those that mean that it does not apply."""
-    spoken = sections.of(results.experiment.name).said
-    formatter = spoken.get(axis, lambda value: _plain(value) if isinstance(value, (int, float)) else str(value))
+    labels = sections.of(results.experiment.name).value_labels
+    formatter = labels.get(axis, lambda value: _count(value) if isinstance(value, (int, float)) else str(value))
     formatter = units.size if axis.endswith("_bytes") else formatter
     values = sorted(set(column) - DOES_NOT_APPLY, key=lambda value: (isinstance(value, str), value))
     return ", ".join(map(formatter, values)) or "does not apply"
 
 
-def _plain(value: float) -> str:
+def _count(value: float) -> str:
     return f"{value:g}" if value < 100_000 else units.tick(units.number)(value)
 
 
@@ -120,10 +121,18 @@ def not_ok(results: Results) -> Table:
         where = "; ".join(
             f"{name(results, axis)} {_values(results, axis, group[axis])}"
             for axis in shown
-            if set(group[axis]) - (axes[axis].unasked if axis in axes else DOES_NOT_APPLY)
+            if set(group[axis]) - (axes[axis].omitted if axis in axes else DOES_NOT_APPLY)
         )
         rows.append([status, reason, variant, str(len(group)), where or "the only point"])
     return Table(["status", "reason", results.experiment.what, "rows", "parameters"], rows, {3})
+
+
+def not_measured(cells: pd.DataFrame, axis: str, key: Callable, columns: int) -> list[list[str]]:
+    """A line for each variant of these cells, with the reason of its first cell. `key`: the sort key of the axis."""
+    firsts = sorted(cells.drop_duplicates("variant").to_dict("records"), key=lambda cell: key(cell[axis]))
+    return [
+        [cell["variant"], f"{cell['status']}: {cell['reason']}", *[units.NOTHING] * (columns - 2)] for cell in firsts
+    ]
 
 
 def environment(results: Results) -> tuple[Table, list[str]]:

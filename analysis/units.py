@@ -51,7 +51,7 @@ def of_unit(unit: str, kinds: Mapping[str, str] = {}):
         return size
     if kind == "ratio":
         return ratio
-    return partial(_si, unit=_SPELT.get(unit, unit)) if kind == "si" else partial(_plain, unit=unit)
+    return partial(_si, unit=_SPELT.get(unit, unit)) if kind == "si" else partial(_with_unit, unit=unit)
 
 
 _KINDS = {"ns": "time", "B/s": "si", "bytes/s": "si", "1/s": "si", "bytes": "binary", "B": "binary", "": "ratio"}
@@ -68,7 +68,7 @@ def _si(value, unit: str) -> str:
     return f"{text} {prefix} {unit}" if prefix else f"{text} {unit}"
 
 
-def _plain(value, unit: str) -> str:
+def _with_unit(value, unit: str) -> str:
     return NOTHING if _missing(value) else f"{digits(value)} {unit}"
 
 
@@ -89,8 +89,8 @@ def size(value) -> str:
         return NOTHING
     for step, unit in _BINARY:
         if abs(value) >= step:
-            whole = value / step
-            return f"{int(whole) if float(whole).is_integer() else digits(whole)} {unit}"
+            count = value / step
+            return f"{int(count) if float(count).is_integer() else digits(count)} {unit}"
     return "0 B"
 
 
@@ -140,7 +140,7 @@ def unit_of(name: str):
     return number
 
 
-_PLAIN = {
+_LIMITS = {
     "launch_per_second": "launches",
     "redis_bytes_per_second": "Redis bytes",
     "copy_launch_copy_ns": "copy, launch, copy",
@@ -150,9 +150,9 @@ _ACRONYMS = {"redis": "Redis", "sm": "SM", "dram": "DRAM", "l2": "L2", "fma": "F
 
 
 def words(name: str) -> str:
-    """A limit in plain words, without its unit: 'copy engine both'."""
-    if said := _PLAIN.get(name):
-        return said
+    """A limit in words, without its unit: 'copy engine both'."""
+    if known := _LIMITS.get(name):
+        return known
     for ending in ("_bytes_per_second", "_operations_per_second", "_per_second", "_ns"):
         name = name.removesuffix(ending)
     return " ".join(_ACRONYMS.get(word, word) for word in name.split("_"))

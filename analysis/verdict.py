@@ -17,7 +17,7 @@ host's neighbours). The margin absorbs half a percent of this run-to-run noise; 
 have no such noise.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -92,37 +92,55 @@ def ratio(before: np.ndarray, after: np.ndarray, common_noise: float = 0.0, run_
     variance = sum(parts) + 2 * common_noise**2
     estimated = sum(part**2 / (len(side) - 1) for part, side in zip(parts, logs))
 
-    def spread(variance: float) -> tuple[float, float]:
-        """The standard error and the Welch–Satterthwaite degrees of freedom. Only the variance estimated from the
-        repetitions reduces them."""
-        error = max(np.sqrt(variance), 1e-12)  # avoids a division by 0 if all repetitions of a side are equal
-        return error, variance**2 / estimated if estimated > 0 else np.inf
+    def freedom(variance: float) -> float:
+        """Welch and Satterthwaite's degrees of freedom; only the variance of the repetitions reduces them."""
+        return variance**2 / estimated if estimated > 0 else np.inf
 
-    error, freedom = spread(variance)
-    reach = student.ppf((1 + CONFIDENCE) / 2, freedom) * error
-    low, middle, high = (float(np.exp(change + step)) for step in (-reach, 0, reach))
-    error, freedom = spread(variance + 2 * run_noise**2)
+    tested = variance + 2 * run_noise**2
     one = sum(float(side.var(ddof=1)) for side in logs)
-    return Ratio(middle, low, high, float(2 * student.sf(abs(change) / error, freedom)), "", error, freedom, one)
+    return from_log(change, variance, freedom(variance), one, (tested, freedom(tested)))
 
 
-def judge(ratios: Sequence[Ratio], metric: Metric, margin: float) -> list[Ratio]:
+def from_log(
+    change: float, variance: float, freedom: float, spread: float, tested: tuple[float, float] | None = None
+) -> Ratio:
+    """The ratio whose logarithm is `change`, with Student's t interval. `tested`: the variance and the degrees of
+    freedom behind `p`, if they differ from those of the interval."""
+    # The lower limit avoids a division by 0 if all repetitions of a side are equal.
+    error = max(float(np.sqrt(variance)), 1e-12)
+    reach = float(student.ppf((1 + CONFIDENCE) / 2, freedom)) * error
+    low, middle, high = (float(np.exp(change + step)) for step in (-reach, 0, reach))
+    variance, freedom = tested or (variance, freedom)
+    error = max(float(np.sqrt(variance)), 1e-12)
+    p = float(2 * student.sf(abs(change) / error, freedom))
+    return Ratio(middle, low, high, p, "", error, float(freedom), float(spread))
+
+
+def judge(
+    ratios: Sequence[Ratio],
+    metric: Metric,
+    margin: float,
+    shown: Sequence[bool] | None = None,
+    is_same: Callable[[Ratio], bool] | None = None,
+) -> list[Ratio]:
     """The ratios of one metric at all points, each with its verdict.
 
     FASTER and SLOWER: the ratio differs from 1 by `margin` or more, and the difference survives Benjamini and
-    Hochberg's correction for many points, which is stricter than an interval that excludes 1. SAME: the entire
-    interval lies within the margin. UNCLEAR: everything else.
+    Hochberg's correction for many points, which is stricter than an interval that excludes 1. SAME: `is_same` or, by
+    default, the entire interval lies within the margin. UNCLEAR: everything else, and all points that are not `shown`.
     """
-    real = discoveries(np.array([one.p for one in ratios]))
-    return [replace(one, verdict=_verdict(one, differs, metric, margin)) for one, differs in zip(ratios, real)]
+    shown = [True] * len(ratios) if shown is None else shown
+    is_same = is_same or (lambda one: 1 - margin < one.low and one.high < 1 + margin)
+    real = discoveries(np.array([one.p if shows else np.nan for one, shows in zip(ratios, shown)]))
 
+    def verdict(one: Ratio, differs: bool, shows: bool) -> str:
+        if one is NOT_MEASURED:
+            return ""
+        if differs and at_least(abs(one.value - 1), margin):
+            return FASTER if (one.value > 1) == metric.larger_is_better else SLOWER
+        return SAME if shows and is_same(one) else UNCLEAR
 
-def _verdict(one: Ratio, differs: bool, metric: Metric, margin: float) -> str:
-    if one is NOT_MEASURED:
-        return ""
-    if differs and at_least(abs(one.value - 1), margin):
-        return FASTER if (one.value > 1) == metric.larger_is_better else SLOWER
-    return SAME if 1 - margin < one.low and one.high < 1 + margin else UNCLEAR
+    return [replace(one, verdict=verdict(one, *judged)) for one, *judged in zip(ratios, real, shown)]
 
 
 def at_least(share: float, wanted: float) -> bool:

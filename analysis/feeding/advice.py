@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from .. import quoted, stability, stats, units
+from .. import figure_text, stability, stats, units
 from ..document import Block, Heading, Link, Table, Text
 from ..load import Results
 from . import capacity, choose, open_load
@@ -82,7 +82,7 @@ def _under_bounds(points: pd.DataFrame, rate: str, results: Results) -> Choices:
             candidates = choices.setdefault((task, f"p99 ≤ {units.tick(units.nanoseconds)(bound)}"), [])
             kept = group[(group["p99"] <= bound) & group["variant"].isin(results.contest)]
             for _, point in stats.best(kept, "variant", rate).iterrows():
-                text = f"{quoted.bound(point, True)}{units.messages_per_second(point[rate])}"
+                text = f"{figure_text.bound(point, True)}{units.messages_per_second(point[rate])}"
                 text += f"\np99 {units.nanoseconds(point['p99'])}{stability.mark(point, *marked)}"
                 row = results.cells.loc[point["members"][0]]
                 candidates.append(Candidate(point, point[rate], point[rate], text, point, row))

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from .. import quoted, stability, stats, units
+from .. import figure_text, stability, stats, units
 from ..document import Block, Heading, Text
 from ..load import Results
 from . import choose, open_load
@@ -33,7 +33,7 @@ def blocks(results: Results, measured: pd.DataFrame) -> list[Block]:
 def _columns(rate: str, heading: str) -> list[Column]:
     def rate_cell(point: dict) -> str:
         mark = stability.mark(point, "throughput") if rate != "rate" else ""
-        return quoted.bound(point, True) + units.messages_per_second(point[rate]) + mark
+        return figure_text.bound(point, True) + units.messages_per_second(point[rate]) + mark
 
     payload = number("payload", lambda point: units.size(point["payload_bytes"]))
     return [Column("queue + transfer", lambda point: point["variant"]), number(heading, rate_cell), payload, *COST]

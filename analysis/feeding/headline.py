@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from .. import quoted, stability, stats, units
+from .. import figure_text, stability, stats, units
 from ..document import Table
 from ..load import Results
 from ..tables import place, varying
@@ -59,7 +59,7 @@ def headline(results: Results, measured: pd.DataFrame, work: str) -> Table:
     shown = varying(results)
 
     def peak(point, metric: str, formatter) -> str:
-        value = quoted.figure(formatter, point, metric, True)
+        value = figure_text.figure(formatter, point, metric, True)
         return f"{value}\n{place(results, point, shown)}".strip() + stability.mark(point, "throughput")
 
     columns = [
@@ -96,17 +96,17 @@ def headline_note(results: Results, measured: pd.DataFrame) -> str:
 def of_ceiling(point: pd.Series) -> str:
     """The share of the limit that binds the message rate, and that limit's name."""
     ratio, name = point["messages_per_second_ratio"], point["messages_per_second_bound"]
-    bound = quoted.bound(point, True) if name else ""
+    bound = figure_text.bound(point, True) if name else ""
     return f"{bound}{units.percent(ratio)}\n{name}".strip()
 
 
 def _lone_p50(point: pd.Series) -> str:
-    p50 = quoted.figure(units.nanoseconds, point, "p50", False)
+    p50 = figure_text.figure(units.nanoseconds, point, "p50", False)
     return f"{p50}\n{units.size(point['payload_bytes'])}{stability.mark(point, 'p50')}"
 
 
 def _lone_p99(point: pd.Series) -> str:
-    return quoted.bound(point, False) + units.nanoseconds(point["p99"]) + stability.mark(point, "p99")
+    return figure_text.bound(point, False) + units.nanoseconds(point["p99"]) + stability.mark(point, "p99")
 
 
 def _lone_floor(point: pd.Series) -> str:
@@ -123,7 +123,7 @@ def front(results: Results) -> Table | None:
 
     def figure(point, column: str, formatter, stable_if: str, larger: bool = True) -> str:
         unstable = ", unstable" if stable_if in point["unstable"] else ""
-        return quoted.figure(formatter, point, column, larger, ranged=()) + unstable
+        return figure_text.figure(formatter, point, column, larger, ranged=()) + unstable
 
     measured = choose.main_work(stats.points(results.closed))
     delivering = measured[measured["variant"].isin(results.contest)]

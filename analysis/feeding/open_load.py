@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 import pandas as pd
 
-from .. import flags, quoted, stability, stats, tables, units
+from .. import flags, figure_text, stability, stats, tables, units
 from ..document import Table
 from ..load import Results
 from .columns import TASK, VARIANT, number
@@ -146,13 +146,13 @@ def saturation(measured: pd.DataFrame) -> Table:
 
 def note(results: Results) -> str:
     """How to read the tables of open loads."""
-    note = f"{quoted.NOTE} A point with a late generator also shows its lowest and its highest repetition."
+    note = f"{figure_text.NOTE} A point with a late generator also shows its lowest and its highest repetition."
     return f"{note} {flags.legend(results.cells[results.cells['open']])}".strip()
 
 
 def _latency(point: pd.Series, name: str) -> str:
     """The latency with its interval, and also without the generator's lag if that makes it clearly shorter."""
-    text = quoted.figure(units.nanoseconds, point, name, False) + stability.mark(point, name)
+    text = figure_text.figure(units.nanoseconds, point, name, False) + stability.mark(point, name)
     without = f"{name}_{WITHOUT_LAG}"
     shorter = point[without] < 0.95 * point[name] or point[f"{without}_greatest"] < 0.95 * point[f"{name}_greatest"]
     if not shorter:
@@ -169,7 +169,7 @@ def _first_failure_cells(point: pd.Series) -> list[str]:
 
 
 def _returned(point: pd.Series) -> str:
-    returned = quoted.figure(units.messages_per_second, point, "messages_per_second", True)
+    returned = figure_text.figure(units.messages_per_second, point, "messages_per_second", True)
     return returned + stability.mark(point, "throughput")
 
 

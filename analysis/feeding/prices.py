@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from .. import flags, quoted, stats, units
+from .. import flags, figure_text, stats, units
 from ..document import Table
 from ..interval import ratio
 from ..load import Results
@@ -12,7 +12,7 @@ from .columns import table as table_of
 
 AGAINST = "redis_list"
 NOTE = (
-    f"{quoted.NOTE} Each queue is shown at its best measured point. In the spec `guarantees` a search, equally long "
+    f"{figure_text.NOTE} Each queue is shown at its best measured point. In the spec `guarantees` a search, equally long "
     "for each queue, found the points of “most messages”. The settings of “one message per element” (one, two and four "
     "workers) and of lone messages (one in flight) were fixed, not searched for. "
     f"“× {AGAINST}” is the ratio of the medians; its interval combines those of both."

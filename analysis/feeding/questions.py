@@ -2,14 +2,14 @@
 
 import pandas as pd
 
-from .. import answer, quoted, units
+from .. import answer, figure_text, units
 from ..answer import Question
 from ..document import Block
 from ..load import Results
 from . import choose
 
 NOTE = (
-    f"{quoted.NOTE} Each queue and transfer is shown with its best settings. “Ratio”: how many times better the best "
+    f"{figure_text.NOTE} Each queue and transfer is shown with its best settings. “Ratio”: how many times better the best "
     "is. “No clear difference”: the two intervals overlap, or there is only one repetition and hence no interval. The "
     "null queue delivers nothing and does not compete."
 )

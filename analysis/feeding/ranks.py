@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from .. import flags, quoted, units
+from .. import flags, figure_text, units
 from ..answer import usable
 from ..document import markdown_table
 from ..load import Results, load
@@ -100,7 +100,7 @@ def _columns(measure: Measure, quick: Results, feeding: Results) -> list[Column]
         if variant not in points.index:
             return units.NOTHING
         point = points.loc[variant]
-        return quoted.bound(point, measure.largest) + measure.formatter(point[measure.metric]) + flags.mark(point)
+        return figure_text.bound(point, measure.largest) + measure.formatter(point[measure.metric]) + flags.mark(point)
 
     def ratio(variant: str) -> str:
         if variant not in found.index or variant not in swept.index:
@@ -108,7 +108,7 @@ def _columns(measure: Measure, quick: Results, feeding: Results) -> list[Column]
         search, sweep = found.loc[variant], swept.loc[variant]
         if sweep["limited"] and search["limited"]:
             return "unknown"
-        bound = quoted.bound(search, measure.largest) or quoted.bound(sweep, not measure.largest)
+        bound = figure_text.bound(search, measure.largest) or figure_text.bound(sweep, not measure.largest)
         return f"{bound}{search[measure.metric] / sweep[measure.metric]:.2f}"
 
     heading = f"{measure.name}, {units.size(payload)}, sweep"
@@ -119,5 +119,5 @@ def _columns(measure: Measure, quick: Results, feeding: Results) -> list[Column]
 def _legend(name: str, results: Results) -> str:
     """What the marks mean, and how many rows of these results have them."""
     cells = results.closed.cells
-    legend = " ".join(filter(None, (flags.legend(cells), flags.limited_said(cells))))
+    legend = " ".join(filter(None, (flags.legend(cells), flags.limited_sentence(cells))))
     return f"In the {name}: {legend}" if legend else ""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from .. import answer, interval, quoted, stability, stats, tables, units
+from .. import answer, interval, figure_text, stability, stats, tables, units
 from ..document import Table, markdown_table
 from ..load import Results
 from ..ranking import Ranking
@@ -17,7 +17,7 @@ AUTO = "auto"
 METRIC = "messages_per_second"
 SETTINGS = ("window", "producers", "workers")
 NOTE = (
-    f"{quoted.NOTE} Each transfer is shown with the settings that a search found for this payload and batch; the "
+    f"{figure_text.NOTE} Each transfer is shown with the settings that a search found for this payload and batch; the "
     "figures are from a separate measurement. “Ratio”: how many times faster the best is; its interval combines those "
     "of both. “Unclear”: the two intervals overlap, or there is only one repetition and hence no interval. The "
     "transfer “auto” chooses by the machine's limits; its rate is compared with the best one's, but it does not "
@@ -100,7 +100,7 @@ def table(results: Results, found: list[Place]) -> Table:
         number("batch", lambda place: units.number(place.batch)),
         Column("best transfer", lambda place: _transfer_cell(results, place.best)),
         number("messages", lambda place: _rate_cell(place.best)),
-        number("bytes", lambda place: quoted.figure(units.bytes_per_second, place.best, "bytes_per_second", True)),
+        number("bytes", lambda place: figure_text.figure(units.bytes_per_second, place.best, "bytes_per_second", True)),
         of_second("runner-up", lambda place: _transfer_cell(results, place.second), "no other was measured", False),
         of_second("its messages", lambda place: _rate_cell(place.second)),
         of_second("ratio", lambda place: _ratio(place.best, place.second) + ("" if place.clear else "\nunclear")),
@@ -120,7 +120,7 @@ def _transfer_cell(results: Results, point: pd.Series) -> str:
 
 
 def _rate_cell(point: pd.Series) -> str:
-    figure = quoted.figure(units.messages_per_second, point, METRIC, True)
+    figure = figure_text.figure(units.messages_per_second, point, METRIC, True)
     alone = "\none repetition" if point["repetitions"] == 1 else ""
     return f"{figure}{alone}{stability.mark(point, 'throughput')}"
 

@@ -1,28 +1,21 @@
 """Comparison of PyTorch's own way to share a GPU tensor with ways of the experiment, from the output of
 experiments/handoff/torch_shared.py."""
 
-import json
 from pathlib import Path
 from statistics import median
 
 from .. import units
 from ..document import Table, markdown_table
-from ..errors import BadInput
-from ..marked import publish
+from ..files import json_lines
 from . import points
 
 FIELDS = ("way", "bytes", "use", "handoff_ns", "to_start_ns", "device", "torch", "feedrate")
 ALLOWED = "a file that experiments/handoff/torch_shared.py wrote"
 
 
-def write_beside_torch(file: str, page: str | None, check: bool) -> int:
-    """Prints the table, or writes it into the page's block `torch`. Returns the exit code."""
-    return publish(lambda: beside_torch_text(file), page, "--page", "torch", check, file)
-
-
 def beside_torch_text(file: str) -> str:
     """One line per size and use, two columns per way."""
-    lines = _read(Path(file))
+    lines = json_lines(Path(file), lambda line: {field: line[field] for field in FIELDS}, ALLOWED)
     ways = list(dict.fromkeys(line["way"] for line in lines))
     places = sorted({(points.use_place(line["use"]), line["bytes"]) for line in lines})
     rows = []
@@ -45,18 +38,3 @@ def _range_cell(values: list[float]) -> str:
     if not values:
         return units.NOTHING
     return units.spread(units.nanoseconds, median(values), min(values), max(values))
-
-
-def _read(path: Path) -> list[dict]:
-    if not path.is_file():
-        raise BadInput("FILE", path, "no such file", ALLOWED)
-    lines = []
-    for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        try:
-            line = json.loads(text)
-            lines.append({field: line[field] for field in FIELDS})
-        except (ValueError, KeyError, TypeError) as error:
-            raise BadInput("FILE", path, f"line {number} is invalid ({error!r})", ALLOWED) from None
-    if not lines:
-        raise BadInput("FILE", path, "has no line", ALLOWED)
-    return lines

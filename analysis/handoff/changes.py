@@ -46,13 +46,13 @@ def stretches(places: Iterable[Place]) -> list[Stretch]:
 def sentences(results: Results, found: Sequence[Place]) -> list[str]:
     """One entry per use. Sizes at which some ways were not requested are left out, because one of those may be
     cheaper there."""
-    told = []
+    entries = []
     for use in dict.fromkeys(place.use for place in found):
         some = [place for place in found if place.use == use and place.complete]
         parts = [_sentence(stretch) for stretch in stretches(some)]
         parts += [moved] if (moved := _moved_sentence(results, some)) else []
-        told += [f"{USES.get(use, use)}: {' '.join(parts)}"] if parts else []
-    return told
+        entries += [f"{USES.get(use, use)}: {' '.join(parts)}"] if parts else []
+    return entries
 
 
 def _sentence(stretch: Stretch) -> str:
@@ -85,10 +85,10 @@ def _moved_sentence(results: Results, places: list[Place]) -> str:
     bus."""
     moving = {one["name"] for one in results.experiment.members.get("way", ()) if one.get("moves_over_bus", 0)}
     on_gpu = [place for place in places if place.best["device"] != "cpu"]
-    told = [(place.size, *pair) for place in on_gpu if (pair := _pair(place, moving))]
-    if not told:
+    pairs = [(place.size, *pair) for place in on_gpu if (pair := _pair(place, moving))]
+    if not pairs:
         return ""
-    ends = [told[0], *told[-1:]] if len(told) > 1 else told
+    ends = [pairs[0], *pairs[-1:]] if len(pairs) > 1 else pairs
     parts = [
         f"{units.ratio(mover[handoff.TIME] / other[handoff.TIME])} times as long at {units.size(size)} "
         f"({mover['variant']})"

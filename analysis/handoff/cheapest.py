@@ -4,16 +4,16 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from .. import interval, quoted, stability, stats, tables, units
-from ..document import Table
+from .. import figure_text, interval, stability, stats, tables, units
+from ..document import Block, Table, Text
 from ..load import Results
 from ..ranking import Ranking
 from . import points as handoff
 
 COLUMNS = ["use", "size", "cheapest", "hand-off", "time to start", "runner-up", "its hand-off", "ratio"]
 NOTE = (
-    f"{quoted.NOTE} “Hand-off”: from when the tensors are written until all readers' kernels have read them. “Time "
-    "to start”: until each reader's first kernel could start. “Ratio”: how many times as long the runner-up takes; its "
+    f"{figure_text.NOTE} “Hand-off”: from when the tensors are written until all readers' kernels have read them. "
+    "“Time to start”: until each reader's first kernel could start. “Ratio”: how many times as long the runner-up takes; its "
     "interval combines those of both. “Unclear”: the two intervals overlap, or there is only one repetition and hence "
     "no interval."
 )
@@ -41,7 +41,7 @@ class Place(Ranking):
 
 
 def below(first: pd.Series, second: pd.Series) -> bool:
-    """Whether the first is clearly faster: false if an interval is missing or the second time is only an upper bound."""
+    """Whether the first is clearly faster: false without an interval, or if the second time is an upper bound."""
     return bool(first[f"{handoff.TIME}_high"] < second[f"{handoff.TIME}_low"]) and not second["limited"]
 
 
@@ -60,16 +60,26 @@ def places(results: Results, to: str = "same") -> list[Place]:
     return sorted(found, key=lambda place: (handoff.use_place(place.use), place.size))
 
 
-def where(results: Results, found: list[Place]) -> str:
-    """The setting of all places, in words."""
-    return f"All figures are for {tables.place(results, found[0].best, handoff.told_axes(results))}."
+def two_gpus_blocks(results: Results) -> list[Block]:
+    """The table of rows whose readers compute on another GPU, with the way in which they reach the tensors."""
+    return blocks(results, places(results, "other"), ("reach",))
 
 
-def table(results: Results, found: list[Place], told: tuple[str, ...] = ()) -> Table:
-    """One line per use and size. `told`: the axes that are written below a way."""
+def blocks(results: Results, found: list[Place], shown: tuple[str, ...] = ()) -> list[Block]:
+    """The table with its setting and its note; empty without places. `shown`: as for `table`."""
+    if not found:
+        return []
+    setting = tables.place(results, found[0].best, handoff.named_axes(results))
+    fewer = "" if all(place.complete for place in found) else FEWER
+    note = Text(" ".join([NOTE + fewer, *stats.explained(results)]), "note")
+    return [Text(f"All figures are for {setting}."), table(results, found, shown), note]
+
+
+def table(results: Results, found: list[Place], shown: tuple[str, ...] = ()) -> Table:
+    """One line per use and size. `shown`: the axes that are written below a way."""
 
     def who(point: pd.Series) -> str:
-        return f"{point['variant']}\n{tables.place(results, point, list(told))}".strip()
+        return f"{point['variant']}\n{tables.place(results, point, list(shown))}".strip()
 
     rows = [
         [place.use, _size(place), who(place.best), time(place.best), start(place.best), *_runner_up_cells(place, who)]
@@ -84,13 +94,13 @@ def _size(place: Place) -> str:
 
 
 def time(point: pd.Series) -> str:
-    said = quoted.figure(units.nanoseconds, point, handoff.TIME, False)
+    text = figure_text.figure(units.nanoseconds, point, handoff.TIME, False)
     alone = "\none repetition" if point["repetitions"] == 1 else ""
-    return f"{said}{alone}{stability.mark(point, 'p50')}"
+    return f"{text}{alone}{stability.mark(point, 'p50')}"
 
 
 def start(point: pd.Series) -> str:
-    return quoted.figure(units.nanoseconds, point, handoff.START, False)
+    return figure_text.figure(units.nanoseconds, point, handoff.START, False)
 
 
 def _runner_up_cells(place: Place, who) -> list[str]:
@@ -99,8 +109,3 @@ def _runner_up_cells(place: Place, who) -> list[str]:
         return ["no other was measured", units.NOTHING, units.NOTHING]
     ratio = units.spread(units.ratio, *interval.ratio(second, place.best, handoff.TIME))
     return [who(second), time(second), ratio + ("" if place.clear else "\nunclear")]
-
-
-def note(results: Results, found: list[Place]) -> str:
-    fewer = "" if all(place.complete for place in found) else FEWER
-    return " ".join([NOTE + fewer, *stats.explained(results)])

@@ -37,7 +37,7 @@ def setting_axes(results: Results) -> list[str]:
     return [axis for axis in results.axes if axis not in _NO_SETTING]
 
 
-def told_axes(results: Results) -> list[str]:
+def named_axes(results: Results) -> list[str]:
     """The setting axes that texts name; the device is left out because the warning above names it."""
     return [axis for axis in setting_axes(results) if axis != "device"]
 

@@ -4,15 +4,15 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from .. import quoted, stats, tables, units
-from ..document import Table
+from .. import figure_text, stats, tables, units
+from ..document import Block, Table, Text
 from ..load import Results
 from . import points as handoff
 
 AXES = ("tensors", "readers")
 NOTE = (
-    f"{quoted.NOTE} Each cell shows the bytes read by all readers, divided by the median hand-off time, and below it "
-    "the hand-off time, until the last reader has read the last tensor."
+    f"{figure_text.NOTE} Each cell shows the bytes read by all readers, divided by the median hand-off time, and below "
+    "it the hand-off time, until the last reader has read the last tensor."
 )
 
 
@@ -27,6 +27,14 @@ class Steps:
     @property
     def values(self) -> list[int]:
         return sorted(self.points[self.axis].unique())
+
+
+def blocks(results: Results) -> list[Block]:
+    """The tables and their note; empty if no way was measured at two values."""
+    parts: list[Block] = []
+    for steps in found(results):
+        parts += [Text(f"All figures are for {where(results, steps)}."), table(results, steps)]
+    return [*parts, Text(" ".join([NOTE, *stats.explained(results)]), "note")] if parts else []
 
 
 def found(results: Results) -> list[Steps]:
@@ -49,8 +57,8 @@ def _along(results: Results, some: pd.DataFrame, axis: str) -> pd.DataFrame:
 
 
 def where(results: Results, steps: Steps) -> str:
-    told = ["bytes", "use", *(axis for axis in handoff.told_axes(results) if axis != steps.axis)]
-    return tables.place(results, steps.points.iloc[0], told)
+    shared = ["bytes", "use", *(axis for axis in handoff.named_axes(results) if axis != steps.axis)]
+    return tables.place(results, steps.points.iloc[0], shared)
 
 
 def table(results: Results, steps: Steps) -> Table:
@@ -59,7 +67,7 @@ def table(results: Results, steps: Steps) -> Table:
         [variant, *(_cell(own[own[steps.axis] == value]) for value in steps.values)]
         for variant, own in steps.points.groupby("variant", sort=False)
     ]
-    columns = ["way", *(tables.said(results, steps.axis, value) for value in steps.values)]
+    columns = ["way", *(tables.value_label(results, steps.axis, value) for value in steps.values)]
     return Table(columns, rows, set(range(1, len(columns))))
 
 
@@ -68,9 +76,5 @@ def _cell(points: pd.DataFrame) -> str:
     if points.empty:
         return units.NOTHING
     point = points.iloc[0]
-    rate = quoted.figure(units.bytes_per_second, point, handoff.RATE, True)
-    return f"{rate}\n{quoted.figure(units.nanoseconds, point, handoff.TIME, False)}"
-
-
-def note(results: Results) -> str:
-    return " ".join([NOTE, *stats.explained(results)])
+    rate = figure_text.figure(units.bytes_per_second, point, handoff.RATE, True)
+    return f"{rate}\n{figure_text.figure(units.nanoseconds, point, handoff.TIME, False)}"

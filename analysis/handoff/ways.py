@@ -4,8 +4,8 @@ import math
 
 import pandas as pd
 
-from .. import quoted, stats, tables, units
-from ..document import Table
+from .. import figure_text, stats, tables, units
+from ..document import Block, Table, Text
 from ..load import Results
 from . import points as handoff
 from .cheapest import time
@@ -13,21 +13,21 @@ from .cheapest import time
 USUAL = 1 << 20  # bytes; ways are shown at the nearest size
 COLUMNS = ["way", "create", "delete", "first", "cached", "device memory", "host memory"]
 NOTE = (
-    f"{quoted.NOTE} “Create” and “delete” are for a tensor in the exporter's memory and are not part of a hand-off. "
+    f"{figure_text.NOTE} “Create” and “delete” are for a tensor in the exporter's memory and are not part of a hand-off. "
     "“First”: the hand-off of new tensors. “Cached”: the hand-off of tensors that the readers have received before. "
     "“Memory”: the total held for the tensors by all processes, including the tensors themselves."
 )
 
 
-def where(results: Results, some: pd.DataFrame) -> str:
-    told = tables.place(results, some.iloc[0], handoff.told_axes(results))
-    return f"All figures are for {units.size(usual(some))}, {told}, unless a line says otherwise."
-
-
-def found(results: Results) -> pd.DataFrame:
-    """The points to show, all at one setting; empty if no row counts."""
+def blocks(results: Results) -> list[Block]:
+    """The table of points at one setting, and its note; empty if no row counts."""
     measured = handoff.read(results)
-    return handoff.compared(results, measured) if len(measured) else measured
+    if measured.empty:
+        return []
+    some = handoff.compared(results, measured)
+    setting = tables.place(results, some.iloc[0], handoff.named_axes(results))
+    where = f"All figures are for {units.size(usual(some))}, {setting}, unless a line says otherwise."
+    return [Text(where), table(results, some), Text(" ".join([NOTE, *stats.explained(results)]), "note")]
 
 
 def usual(some: pd.DataFrame) -> int:
@@ -50,10 +50,7 @@ def table(results: Results, some: pd.DataFrame) -> Table:
         name = variant if size == at else f"{variant}\n{units.size(size)}"
         rows.append([name, *_figures(own[own["bytes"] == size])])
     cells = handoff.beside(results, some)
-    missing = cells[~cells["way"].isin(some["way"])]
-    for variant, without in sorted(missing.groupby("variant"), key=lambda one: handoff.place(one[1]["way"].iloc[0])):
-        first = without.iloc[0]
-        rows.append([variant, f"{first['status']}: {first['reason']}", *[units.NOTHING] * (len(COLUMNS) - 2)])
+    rows += tables.not_measured(cells[~cells["way"].isin(some["way"])], "way", handoff.place, len(COLUMNS))
     return Table(COLUMNS, rows, set(range(1, len(COLUMNS))))
 
 
@@ -67,12 +64,8 @@ def _figures(own: pd.DataFrame) -> list[str]:
 
 
 def _figure_cell(point: pd.Series | None, column: str) -> str:
-    return units.NOTHING if point is None else quoted.figure(units.nanoseconds, point, column, False)
+    return units.NOTHING if point is None else figure_text.figure(units.nanoseconds, point, column, False)
 
 
 def _time_cell(point: pd.Series | None) -> str:
     return units.NOTHING if point is None else time(point)
-
-
-def note(results: Results) -> str:
-    return " ".join([NOTE, *stats.explained(results)])

@@ -1,23 +1,50 @@
-"""One table per pipeline along an axis: the results of each strategy with the same stages while one axis changes."""
+"""Axes along which tables and figures show how the overlap changes, and one table per pipeline along such an axis: the
+results of each strategy with the same stages while one axis changes."""
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import pandas as pd
 
-from .. import quoted, stats, tables, units
+from .. import figure_text, stats, tables, units
 from ..document import Block, Heading, Table, Text
 from ..load import Results
-from . import points as overlap
 from . import strategies
-from .axes import Axis
+from . import points as overlap
 
+BALANCES = ("even", "first", "middle", "last", "rising")
 SERIAL, ALONE, BESIDE = "serial, per item", "slowest stage, alone", "slowest stage, with the others running"
 NOTE = (
-    f"{quoted.NOTE} Each cell shows the speedup over serial and, below it, the overlap efficiency, which is based on "
-    "the stages' times when they run concurrently. If less than a tenth of serial's time could be saved, the cell "
+    f"{figure_text.NOTE} Each cell shows the speedup over serial and, below it, the overlap efficiency, which is based "
+    "on the stages' times when they run concurrently. If less than a tenth of serial's time could be saved, the cell "
     "shows that share instead of the efficiency. The last lines show the times behind the efficiency: time per item, "
     "medians over the rows of the strategies above."
 )
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis. `moving`: axes that change with it; `step`: the name of a value; `key`: the sort key of values."""
+
+    name: str
+    label: str
+    step: Callable[[pd.Series], str]
+    moving: tuple[str, ...] = ()
+    moves: str = ""  # a sentence about the moving axes
+    key: Callable = lambda value: value
+
+
+BALANCE = Axis(
+    "balance", "distribution of the cost over the stages",
+    step=lambda point: point["balance"], key=lambda one: BALANCES.index(one) if one in BALANCES else len(BALANCES),
+)  # fmt: skip
+ITEM = Axis(
+    "item_bytes", "bytes per item, cost per kernel",
+    step=lambda point: f"{units.size(point['item_bytes'])}\n{point['cost_us']:g} µs", moving=("cost_us", "items"),
+    moves=" The cost per kernel grows with the item size, and the number of items falls.",
+)  # fmt: skip
+DEPTH = Axis("depth", "buffers between two stages", step=lambda point: f"{point['depth']:g}")
 
 
 def blocks(results: Results, axis: Axis) -> list[Block]:
@@ -33,8 +60,8 @@ def blocks(results: Results, axis: Axis) -> list[Block]:
 
 def _where(results: Results, axis: Axis, some: pd.DataFrame) -> str:
     """The settings that all points share, in words."""
-    told = [one for one in overlap.setting_axes(results) if one not in ("device", axis.name, *axis.moving)]
-    return f"All figures are for {tables.place(results, some.iloc[0], told)}. Columns: {axis.label}."
+    shared = [one for one in overlap.named_axes(results) if one not in (axis.name, *axis.moving)]
+    return f"All figures are for {tables.place(results, some.iloc[0], shared)}. Columns: {axis.label}."
 
 
 def table(results: Results, axis: Axis, some: pd.DataFrame) -> Table:
@@ -62,7 +89,7 @@ def item_times(results: Results, points: pd.DataFrame) -> dict[str, float]:
     rows = results.cells.loc[[member for members in points["members"] for member in members]]
 
     def slowest(key: str) -> float:
-        return rows["stages_told"].map(lambda stages: max((stage[key] for stage in stages), default=math.nan)).median()
+        return rows["stage_times"].map(lambda stages: max((stage[key] for stage in stages), default=math.nan)).median()
 
     return {
         SERIAL: (rows["serial_ns"] / rows["items"]).median(),

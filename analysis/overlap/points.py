@@ -40,6 +40,11 @@ def setting_axes(results: Results) -> list[str]:
     return [axis for axis in results.axes if axis not in (*_NO_SETTING, *own)]
 
 
+def named_axes(results: Results) -> list[str]:
+    """The setting axes that texts name; the device is left out because the warning above names it."""
+    return [axis for axis in setting_axes(results) if axis != "device"]
+
+
 def pipelines(points: pd.DataFrame) -> list[str]:
     known = list(PIPELINES)
     found = set(points["pipeline"]) if len(points) else ()

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from .. import quoted, stability, stats, tables, units
+from .. import figure_text, stability, stats, tables, units
 from ..document import Block, Heading, Table, Text
 from ..load import Results
 from . import points as overlap
@@ -13,8 +13,8 @@ COLUMNS = [
     "stages, concurrent",
 ]  # fmt: skip
 NOTE = (
-    f"{quoted.NOTE} A strategy with its own axes (depth) is shown with their default values. “Speedup”: the time of a "
-    "run of serial divided by that of a run of the strategy, with the runs taking turns. “Overlap efficiency”: the "
+    f"{figure_text.NOTE} A strategy with its own axes (depth) is shown with their default values. “Speedup”: the time "
+    "of a run of serial divided by that of a run of the strategy, with the runs taking turns. “Overlap efficiency”: the "
     "share of the possible saving in time that the strategy reaches. The possible saving is computed from the stages' "
     "times when they run concurrently; in the next column, from their times when they run alone. If overlapping could "
     "save less than a tenth of serial's time, there is no efficiency. “Stages”: the time per item in each stage, "
@@ -35,11 +35,8 @@ def blocks(results: Results) -> list[Block]:
 def _where(results: Results, some: pd.DataFrame) -> str:
     """The setting that the strategies share, in words."""
     first = overlap.compared(results, some).iloc[0]
-    return f"All figures are for {tables.place(results, first, _told(results))}, unless a line says otherwise."
-
-
-def _told(results: Results) -> list[str]:
-    return [axis for axis in overlap.setting_axes(results) if axis != "device"]
+    setting = tables.place(results, first, overlap.named_axes(results))
+    return f"All figures are for {setting}, unless a line says otherwise."
 
 
 def table(results: Results, pipeline: str, some: pd.DataFrame) -> Table:
@@ -49,24 +46,24 @@ def table(results: Results, pipeline: str, some: pd.DataFrame) -> Table:
     rest = overlap.standard(results, some[~some["strategy"].isin(shared["strategy"])])
     rows = [[point["variant"], *_figures(results, point)] for _, point in shared.iterrows()]
     rows += [
-        [f"{point['variant']}\n{tables.place(results, point, _told(results))}", *_figures(results, point)]
+        [f"{point['variant']}\n{tables.place(results, point, overlap.named_axes(results))}", *_figures(results, point)]
         for _, point in rest.iterrows()
     ]
     cells = results.cells[(results.cells["pipeline"] == pipeline) & ~results.cells["strategy"].isin(some["strategy"])]
-    for variant, without in sorted(cells.groupby("variant"), key=lambda one: overlap.place(one[1]["strategy"].iloc[0])):
-        first = without.iloc[0]
-        rows.append([variant, f"{first['status']}: {first['reason']}", *[units.NOTHING] * (len(COLUMNS) - 2)])
+    rows += tables.not_measured(cells, "strategy", overlap.place, len(COLUMNS))
     return Table(COLUMNS, rows, set(range(1, len(COLUMNS))))
 
 
 def _figures(results: Results, point: pd.Series) -> list[str]:
     rate = results.experiment.rate
-    items = quoted.figure(results.experiment.formatter(rate), point, rate, True) + stability.mark(point, "throughput")
+    items = figure_text.figure(results.experiment.formatter(rate), point, rate, True)
     speedup = ratio(point, "speedup")
     shares = [efficiency(results, point, column) for column in (overlap.EFFICIENCY, overlap.ALONE)]
     times = stage_times(results, point)
-    alone, beside = ("\n".join(f"{name} {units.nanoseconds(one[kind])}" for name, one in times.items()) for kind in (0, 1))
-    return [items, speedup, *shares, alone or units.NOTHING, beside or units.NOTHING]
+    alone, beside = (
+        "\n".join(f"{name} {units.nanoseconds(one[kind])}" for name, one in times.items()) for kind in (0, 1)
+    )
+    return [items + stability.mark(point, "throughput"), speedup, *shares, alone or units.NOTHING, beside or units.NOTHING]
 
 
 def efficiency(results: Results, point: pd.Series, column: str) -> str:
@@ -82,7 +79,7 @@ def ratio(point: pd.Series, column: str) -> str:
     """A figure with its interval; those of serial are constant by definition and have none."""
     if point["strategy"] == "serial" and point[f"{column}_least"] == point[f"{column}_greatest"]:
         return f"{point[column]:g}"
-    return quoted.figure(units.ratio, point, column, True)
+    return figure_text.figure(units.ratio, point, column, True)
 
 
 def _most(saved: float) -> str:
@@ -91,14 +88,14 @@ def _most(saved: float) -> str:
 
 def nothing_to_save(results: Results, point: pd.Series, column: str) -> tuple[float | None, int]:
     """The median share of serial's time that could be saved in the rows in which it is too small, and their number."""
-    told = [one[column] for one in results.cells.loc[point["members"], "no_saving"] if column in one]
-    return (float(np.median(told)) if told else None), len(told)
+    saved = [one[column] for one in results.cells.loc[point["members"], "no_saving"] if column in one]
+    return (float(np.median(saved)) if saved else None), len(saved)
 
 
 def stage_times(results: Results, point: pd.Series) -> dict[str, tuple[float, float]]:
     """The stages' times in ns per item, alone and concurrent: medians of the point's rows."""
-    told = pd.DataFrame([stage for row in results.cells.loc[point["members"], "stages_told"] for stage in row])
-    if told.empty:
+    stages = pd.DataFrame([stage for row in results.cells.loc[point["members"], "stage_times"] for stage in row])
+    if stages.empty:
         return {}
-    medians = told.groupby("name", sort=False)[["alone_ns", "contended_ns"]].median()
+    medians = stages.groupby("name", sort=False)[["alone_ns", "contended_ns"]].median()
     return {name: (one.alone_ns, one.contended_ns) for name, one in zip(medians.index, medians.itertuples())}

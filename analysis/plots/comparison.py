@@ -5,7 +5,7 @@ import pandas as pd
 from matplotlib.ticker import FixedLocator, NullLocator
 
 from .. import units
-from .style import Drawing, log_axis, looks, new_figure
+from .style import Drawing, figure_style, log_axis, new_figure
 
 NAME, TITLE = "compare", "Ratios B / A"
 TICKS = (1.01, 1.02, 1.05, 1.1, 1.2, 1.3, 1.5, 2, 4, 8, 16, 64, 256, 1024)
@@ -15,7 +15,7 @@ DOT, MEAN = "#56B4E9", "#000000"
 def draw(matched: pd.DataFrame, overall: pd.DataFrame, metrics, experiment: str = "") -> Drawing:
     """`matched` has one line per point and `overall` one line per variant, each with a ratio for each of `metrics`.
     `experiment`: the experiment's name if there are several."""
-    with looks():
+    with figure_style():
         variants = list(overall["variant"])
         figure, panels = new_figure(13, 1.8 + 0.4 * len(variants), columns=len(metrics), sharey=True)
         for axes, metric in zip(panels, metrics):

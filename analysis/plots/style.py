@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter
 from matplotlib.transforms import Bbox
 
-from .. import quoted, units
+from .. import figure_text, units
 
 MARGIN = 0.1  # inches around a figure
 NARROW = 5.0  # inches; on a phone's screen of 420 px the text keeps its size
@@ -58,7 +58,7 @@ class Drawing:
 
 
 @contextmanager
-def plain(settings: Mapping | None = None) -> Iterator[None]:
+def only_settings(settings: Mapping | None = None) -> Iterator[None]:
     """A context with matplotlib's defaults and these settings; a user's matplotlibrc has no effect inside it."""
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
@@ -66,9 +66,9 @@ def plain(settings: Mapping | None = None) -> Iterator[None]:
         yield
 
 
-def looks():
+def figure_style():
     """The settings as a context for drawing; matplotlib reads them when it creates each artist."""
-    return plain(SETTINGS)
+    return only_settings(SETTINGS)
 
 
 def new_figure(width: float, height: float, rows: int = 1, columns: int = 1, **options) -> tuple[Figure, list]:
@@ -115,7 +115,7 @@ def whiskers(axes: Axes, point, x: str | float, y: str | float, colour: str) -> 
 def at_least(axes: Axes, points, x: str, y: str, colour: str, larger: bool = True) -> None:
     """Adds a sign to the points that are only bounds."""
     for _, point in points.iterrows():
-        sign = quoted.sign(point, larger)
+        sign = figure_text.sign(point, larger)
         if sign:
             place = (point[x], point[y])
             axes.annotate(sign, place, (0, 8), textcoords="offset points", ha="center", color=colour, fontsize=10)

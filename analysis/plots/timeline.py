@@ -1,27 +1,48 @@
 """Timelines one above the other, with one time axis and one scale, which show concurrent work and idle gaps."""
 
+import math
 from collections.abc import Sequence
+from pathlib import Path
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
-from .. import units
+from .. import trace, units
+from ..errors import BadInput
+from ..figures import standalone
+from ..files import write_all
 from ..trace import Trace
-from .style import Drawing
+from .style import Drawing, figure_style
 
 NAME = "timeline"
 WIDTH = 7.2  # inches; the text is still readable on a phone's screen
 TRACK, ABOVE, AXIS = 0.24, 0.42, 0.5  # inches: height of a track, of the space above a trace, of the time axis
 BAR = 0.8  # share of a track's height
+MOST = 20_000  # maximum number of bars; more make the SVG slow to display and are thinner than a line
 MANY = 200  # number of bars in a track above which they have no edges
 # In the order in which labels first appear; neighbouring stages of a pipeline also differ in lightness.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
 
 
+def write_timeline(files: Sequence[str], out: str, milliseconds: float | None) -> Path:
+    """Writes the SVG; returns its path."""
+    traces = [trace.read(file) for file in files]
+    if milliseconds is not None:
+        if not (math.isfinite(milliseconds) and milliseconds > 0):
+            raise BadInput("--milliseconds", milliseconds, "invalid value", "more than 0")
+        traces = [trace.window(one, 1e3 * milliseconds) for one in traces]
+    bars = sum(len(track.work) for one in traces for track in one.tracks)
+    if bars > MOST:
+        raise BadInput("TRACE", ", ".join(files), f"{bars} kernels and copies are too many", "--milliseconds N")
+    with figure_style():
+        svg = standalone(draw(traces))
+    return write_all({Path(out): svg})[0]
+
+
 def draw(traces: Sequence[Trace]) -> Drawing:
-    """Draws the timelines. Must run within the style's settings (`looks`)."""
+    """Draws the timelines. Must run within the style's settings (`figure_style`)."""
     heights = [ABOVE + TRACK * len(trace.tracks) for trace in traces]
     figure = Figure(figsize=(WIDTH, sum(heights) + AXIS))
     ratios = {"height_ratios": [len(trace.tracks) for trace in traces]}  # tracks of all traces have the same height

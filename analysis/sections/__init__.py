@@ -12,6 +12,16 @@ def _nothing(*_) -> list:
     return []
 
 
+def wrong_results(reason: str) -> Callable[[dict], tuple[str, str] | None]:
+    """A section's `doubt` for experiments whose rows count wrong results in `details.verified`."""
+
+    def doubt(row: dict) -> tuple[str, str] | None:
+        wrong = (row.get("details") or {}).get("verified", {}).get("wrong", 0)
+        return ("wrong_results", reason) if wrong else None
+
+    return doubt
+
+
 @dataclass(frozen=True)
 class Section:
     # Loading. `columns`: additional columns of a cell, from its row; `numbers`: those of them with medians; `doubt`:
@@ -23,11 +33,13 @@ class Section:
     linear: tuple[str, ...] = ()
     # Comparing. The judged percentiles by figure ('' for a number), if they differ from the default.
     compared: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    # Wording. `names`: names for axes whose own name is unclear; `said`: formatters for an axis with its value.
+    # Wording. `names`: names for axes whose own name is unclear; `value_labels`: functions that write a value of an
+    # axis in words, with the axis.
     names: Mapping[str, str] = field(default_factory=dict)
-    said: Mapping[str, Callable] = field(default_factory=dict)
+    value_labels: Mapping[str, Callable] = field(default_factory=dict)
     # The report. Each function takes the results; `body` also takes the drawings for wide and for phone screens.
     draw: Callable = _nothing  # drawings; also takes `narrow`
+    headline: str = ""  # the name of the drawing that the report shows first
     warnings: Callable = _nothing  # sentences to show before any number
     answer: Callable | None = None  # blocks; None: the best variant of each headline figure
     summary: Callable = _nothing  # sentences

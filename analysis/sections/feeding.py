@@ -1,7 +1,7 @@
 """The section of the experiment `feeding`."""
 
 from ..feeding import details, questions, section
-from ..feeding.plots import draw_all
+from ..feeding.plots import draw_all, headline
 from . import Section
 
 SECTION = Section(
@@ -10,8 +10,9 @@ SECTION = Section(
     doubt=details.doubt,
     compared=details.COMPARED,
     names=details.NAMES,
-    said=details.SAID,
+    value_labels=details.SAID,
     draw=draw_all,
+    headline=headline.NAME,
     warnings=section.warnings,
     answer=questions.blocks,
     summary=section.summary,

@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -37,11 +38,13 @@ loading.load_all = once(loading.load_all)
 
 import rows  # noqa: E402
 
-from analysis import figures, sections  # noqa: E402
+from analysis import figures, needs, sections  # noqa: E402
 from analysis.__main__ import main  # noqa: E402
 from analysis.plots import comparison  # noqa: E402
 from analysis.plots.style import Drawing  # noqa: E402
 from analysis.report import write_report  # noqa: E402
+
+needs.complaint = cache(needs.complaint)  # every command looks for the same packages
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -69,9 +72,9 @@ def figureless(monkeypatch) -> None:
 def folder(tmp_path) -> Callable[..., Path]:
     """A function that writes rows, or lists of rows, into a result folder."""
 
-    def write(*some, name: str = "some", told: dict | None = rows.CATALOGUE) -> Path:
+    def write(*some, name: str = "some", catalogue: dict | None = rows.CATALOGUE) -> Path:
         every = [row for one in some for row in (one if isinstance(one, list) else [one])]
-        return rows.write(tmp_path / name, every, told)
+        return rows.write(tmp_path / name, every, catalogue)
 
     return write
 
@@ -103,10 +106,10 @@ def dictionaries(table) -> list[dict]:
 
 
 @pytest.fixture(scope="session")
-def whole(tmp_path_factory) -> SimpleNamespace:
+def full_report(tmp_path_factory) -> SimpleNamespace:
     """The report of a run with every figure of closed loads, open loads and capacities, as HTML and as Markdown, with
     the drawings in both shapes. Only the broad shape is rendered, and only one figure also as PNG."""
-    directory = rows.write(tmp_path_factory.mktemp("whole") / "run", rows.every_figure())
+    directory = rows.write(tmp_path_factory.mktemp("full") / "run", rows.every_figure())
     drawings, png, svg = [], figures._png, figures._svg
 
     def here(work, some):  # runs in this process; drawings of other processes would be lost

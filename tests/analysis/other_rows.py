@@ -36,10 +36,10 @@ FORMS = {"plain": 4e5, "graph": 2.5e6, "pdl": 9e5}  # kernels per second
 
 def with_figure(figure: dict, experiment: str = "launch") -> dict:
     """The catalogue with an additional figure of an experiment."""
-    told = copy.deepcopy(CATALOGUE)
-    (one,) = (one for one in told["experiments"] if one["name"] == experiment)
+    catalogue = copy.deepcopy(CATALOGUE)
+    (one,) = (one for one in catalogue["experiments"] if one["name"] == experiment)
     one["figures"].append({"distribution": False, "headline": True, "description": figure["name"]} | figure)
-    return told
+    return catalogue
 
 
 def launch(form: str = "plain", repetition: int = 0, speed: float = 1.0, threads: int = 1, kernels: int = 1, **figures):

@@ -71,14 +71,14 @@ def row_id(coordinates, repetition: int) -> str:
     return hashlib.sha256(json.dumps([coordinates, repetition], sort_keys=True).encode()).hexdigest()[:16]
 
 
-def write(directory: Path, rows: list, told: dict | None = CATALOGUE) -> Path:
-    """Writes a result folder with the runs of the rows, followed by the rows; no catalogue if `told` is None."""
+def write(directory: Path, rows: list, catalogue: dict | None = CATALOGUE) -> Path:
+    """Writes a result folder with the runs of the rows, followed by the rows; no catalogue if `catalogue` is None."""
     directory.mkdir(parents=True, exist_ok=True)
     runs = dict.fromkeys(row["run"] for row in rows if isinstance(row, dict) and row.get("run") in RUNS)
     every = [*(RUNS[name] for name in runs), *rows]
     (directory / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in every))
-    if told is not None:
-        (directory / "catalogue.json").write_text(json.dumps(told))
+    if catalogue is not None:
+        (directory / "catalogue.json").write_text(json.dumps(catalogue))
     return directory
 
 
@@ -221,10 +221,10 @@ def of_ceiling(name: str, payload: int) -> dict:
 
 def limit(name: str, value: float, device: str = "cuda", where: dict | None = None) -> dict:
     unit = "ns" if name.endswith("_ns") else "bytes/s" if "bytes" in name else "1/s"
-    told = {"name": name, "value": value, "unit": unit, "scope": {"of": "gpu", "which": "0"}, "method": f"synthetic {name}"}
+    reading = {"name": name, "value": value, "unit": unit, "scope": {"of": "gpu", "which": "0"}, "method": f"synthetic {name}"}
     return {
         "schema": 3, "kind": "limit", "run": run(where), "id": row_id({"limit": name}, 0), "status": "ok", "reason": "",
-        "limit": told, "device": device, "time": dict(TIME),
+        "limit": reading, "device": device, "time": dict(TIME),
     }  # fmt: skip
 
 
@@ -291,13 +291,13 @@ def capacity(
     percentile, time = slo.split(":")
     bound = float(time.rstrip("ums")) * {"us": 1e3, "ms": 1e6}[time.lstrip("0123456789")]
     point = point | {"rate": 1}
-    told = cell(point, samples=10)
+    measured = cell(point, samples=10)
     tried = [
         {"id": row["id"], "rate": row["params"]["rate"], "sustained": row["status"] == "ok", "why": row["reason"]}
         for row in probes
     ]
     found = {"low": low, "high": high, "limit": "p99 2.22 ms" if high else "", "resolution": 0.05, "probes": tried}
-    return {name: told[name] for name in ("schema", "experiment", "run", "cost", "time")} | {
+    return {name: measured[name] for name in ("schema", "experiment", "run", "cost", "time")} | {
         "kind": "capacity", "id": row_id(point | {"slo": slo}, repetition), "repetition": repetition, "status": "ok",
         "cause": "", "reason": "", "params": point, "slo": {"percentile": percentile, "bound_ns": bound, "text": slo},
         "capacity": found | ({"rates": list(rates)} if rates else {}),

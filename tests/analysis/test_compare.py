@@ -48,7 +48,7 @@ def test_match_finds_planted_factors(read):
 ZERO = ("--run-noise", "0")
 
 
-@pytest.mark.parametrize("factors, options, said", [
+@pytest.mark.parametrize("factors, options, expected", [
     ((1.25, 0.8), (), ["throughput: 4 FASTER, 0 SLOWER, 0 SAME, 0 UNCLEAR.", "p50: 4 FASTER, 0 SLOWER",
                        "| host_polled + pinned | 2 | 1.25 [1.25, 1.25] | 0.800"]),
     ((1, 1), ZERO, ["throughput: 0 FASTER, 0 SLOWER, ", "Nothing: both sides ran in the same environment.",
@@ -60,9 +60,9 @@ ZERO = ("--run-noise", "0")
     ((0.9, 1), (), ["throughput: 0 FASTER, 0 SLOWER, 0 SAME, 4 UNCLEAR."]),
     ((0.75, 1), (), ["throughput: 0 FASTER, 4 SLOWER", "assumed to be 5 %."]),
 ])  # fmt: skip
-def test_verdicts_match_planted_factors(compare, tmp_path, factors, options, said):
+def test_verdicts_match_planted_factors(compare, tmp_path, factors, options, expected):
     code, text, _ = compare(*planted(*factors), *options)
-    assert code == 0 and all(part in text for part in said), text
+    assert code == 0 and all(part in text for part in expected), text
     assert (tmp_path / "b/compare.md").read_text().strip() in text
 
 
@@ -79,19 +79,19 @@ def test_compare_names_unmatched_points_and_environment_differences(compare):
              rows.not_ok(gone, "unsustainable", "the backlog grew", sent=1)]  # fmt: skip
     other = rows.environment(driver_version="590.1", revision="fffffff")
     _, text, _ = compare(before, [rows.rerun(row, where=other) for row in after])
-    for said in (
+    for expected in (
         "1 points match", "3 are ok on one side only", "| A | gpu_ring | 1 | skipped: no GPU here |",
         "| A | host_polled + pinned | 1 | not run |", "| A | host_polled + pinned | 1 | unsustainable: the backlog grew |",
         "| driver_version | 580.159.04 | 590.1 |", "| revision | 0123abc | fffffff |",
     ):  # fmt: skip
-        assert said in text
+        assert expected in text
     assert "| host |" not in text
 
 
 def test_rows_without_an_axis_match_rows_with_its_default(read):
-    told = {"arrivals": "closed", "rate": 0, "burst_us": 0, "pause_us": 0, "trace_file": "none"}
-    told |= {"payload_mix": "none", "priority_mix": "none"}
-    new = [rows.cell(rows.params(**told)), rows.cell(rows.params(**told | {"arrivals": "poisson", "rate": 1000}))]
+    defaults = {"arrivals": "closed", "rate": 0, "burst_us": 0, "pause_us": 0, "trace_file": "none"}
+    defaults |= {"payload_mix": "none", "priority_mix": "none"}
+    new = [rows.cell(rows.params(**defaults)), rows.cell(rows.params(**defaults | {"arrivals": "poisson", "rate": 1000}))]
     matched, lonely = match(read(rows.cell(rows.params()), name="a"), read(new, name="b"))
     assert list(matched["arrivals"]) == ["closed"] and list(lonely["arrivals"]) == ["poisson"]
 
@@ -117,7 +117,7 @@ def slower(tmp_path_factory) -> list[str]:
     return sides
 
 
-@pytest.mark.parametrize("gates, said", [
+@pytest.mark.parametrize("gates, expected", [
     ([], []),
     (["slower:5%"], ["throughput SLOWER, 8 % worse, B / A 0.92", "p99 SLOWER, 20 % worse"]),
     (["slower:10%"], ["p99 SLOWER"]),
@@ -131,12 +131,12 @@ def slower(tmp_path_factory) -> list[str]:
     (["slower:10%:throughput", "slower:10%:p99"], ["p99 SLOWER"]),
     (["slower:5%:service_p99"], []),  # no row has this metric
 ])  # fmt: skip
-def test_gate_fails_points_that_are_slower_by_its_percentage(slower, capsys, gates, said):
+def test_gate_fails_points_that_are_slower_by_its_percentage(slower, capsys, gates, expected):
     code = main(["compare", *slower, *ZERO, *(word for gate in gates for word in ("--fail-on", gate))])
     stopped = capsys.readouterr().err.splitlines()
-    assert code == bool(said) and len(stopped) == len(said)
+    assert code == bool(expected) and len(stopped) == len(expected)
     assert all(line.startswith("host_polled + pinned, echo, window 1: ") for line in stopped)
-    assert all(part in line for part, line in zip(said, stopped))
+    assert all(part in line for part, line in zip(expected, stopped))
 
 
 def test_unclear_gate_fails_unclear_points_and_points_lost_in_b(slower, capsys):
@@ -165,7 +165,7 @@ def test_gate_without_power_is_rejected(slower, compare, capsys):
     assert compare(*sides, *ZERO, "--fail-on", "slower:5%:p50")[0] == 0
 
 
-@pytest.mark.parametrize("option, value, said", [
+@pytest.mark.parametrize("option, value, expected", [
     ("--fail-on", "faster:5%", "slower:PERCENT[:METRIC], unclear[:METRIC]"),
     ("--fail-on", "slower", "slower:PERCENT"),
     ("--fail-on", "slower:", "'' is not a percentage"),
@@ -181,10 +181,10 @@ def test_gate_without_power_is_rejected(slower, compare, capsys):
     ("--run-noise", "2%:latency", "unknown metric 'latency'"),
     ("--run-noise", "2%:p99:p50", "PERCENT[:METRIC]"),
 ])  # fmt: skip
-def test_message_names_option_value_and_allowed_values(slower, capsys, option, value, said):
+def test_message_names_option_value_and_allowed_values(slower, capsys, option, value, expected):
     assert main(["compare", *slower, option, value]) == 2
     error = capsys.readouterr().err
-    assert error.startswith(f"error: {option} '{value}'") and said in error and "allowed: " in error
+    assert error.startswith(f"error: {option} '{value}'") and expected in error and "allowed: " in error
 
 
 # --- several runs for each side
@@ -213,17 +213,17 @@ def test_several_runs_measure_noise_that_one_run_assumes(six, tmp_path, capsys):
     assert "One run per side cannot separate" in alone and "assumed to be 5 %" in alone
 
 
-@pytest.mark.parametrize("words, said", [
+@pytest.mark.parametrize("words, expected", [
     (["{0}"], ["unclear which runs are A", "--with B1 B2 B3"]),
     (["{0}", "{1}", "{2}"], ["unclear which runs are A"]),
     (["{0}", "{1}", "--with", "{1}"], ["--with", "named more than once"]),
     (["{0}", "{0}", "--with", "{1}"], ["named more than once"]),
     (["{0}", "{1}", "--with", "{2}", "--run-noise", "2%"], ["--run-noise '2%'", "run noise is measured"]),
 ])  # fmt: skip
-def test_ambiguous_sides_are_rejected(six, capsys, words, said):
+def test_ambiguous_sides_are_rejected(six, capsys, words, expected):
     assert main(["compare", *(word.format(*six) for word in words)]) == 2
     error = capsys.readouterr().err
-    assert error.startswith("error: ") and all(part in error for part in said), error
+    assert error.startswith("error: ") and all(part in error for part in expected), error
 
 
 # --- experiments without a section, and unknown figures
@@ -247,11 +247,11 @@ def test_gate_accepts_both_names_of_a_metric(compare, gate, code):
 
 
 def test_new_figure_is_judged_by_its_direction(folder, capsys):
-    told = other_rows.with_figure({"name": "occupancy", "unit": "", "better": "lower"})
-    sides = [folder(other_rows.launches(occupancy=share), name=str(share), told=told) for share in (0.4, 0.5)]
+    catalogue = other_rows.with_figure({"name": "occupancy", "unit": "", "better": "lower"})
+    sides = [folder(other_rows.launches(occupancy=share), name=str(share), catalogue=catalogue) for share in (0.4, 0.5)]
     assert main(["compare", *map(str, sides), *ZERO, "--fail-on", "slower:5%:occupancy"]) == 1
-    said = capsys.readouterr()
-    assert "occupancy: 0 FASTER, 7 SLOWER" in said.out and "occupancy SLOWER, 25 % worse" in said.err
+    printed = capsys.readouterr()
+    assert "occupancy: 0 FASTER, 7 SLOWER" in printed.out and "occupancy SLOWER, 25 % worse" in printed.err
 
 
 def test_experiments_of_one_folder_are_compared_separately(compare, folder, capsys):
@@ -339,13 +339,13 @@ def test_sides_can_differ_in_a_setting_or_in_the_queue(ab):
     assert "| gpu_ring / host_polled + pinned |" in text and "queue (A: gpu_ring; B: host_polled)" in text
 
 
-@pytest.mark.parametrize("gate, code, said", [
+@pytest.mark.parametrize("gate, code, expected", [
     ("slower:10%:throughput", 1, "host_polled + pinned, echo, window 2: throughput SLOWER, 2"),
     ("slower:30%:throughput", 0, ""), ("slower:0.5%:throughput", 2, " pairs"),
 ])  # fmt: skip
-def test_gate_applies_to_pairs(ab, gate, code, said):
+def test_gate_applies_to_pairs(ab, gate, code, expected):
     found, _, error = ab(side(POINTS, [1] * 4), side(POINTS, (1, 0.8, 1, 1), seed=1), "--fail-on", gate)
-    assert found == code and error.count("\n") == bool(said) and said in error
+    assert found == code and error.count("\n") == bool(expected) and expected in error
 
 
 def test_ab_rejects_rows_of_other_commands(ab, folder, tmp_path, capsys):

@@ -1,4 +1,4 @@
-"""Exports have the fields that other tools need, and installed tools read them; timelines are read and drawn."""
+"""Exports have the fields that other tools need, and installed tools read them; timelines are read and timeline."""
 
 import base64
 import json
@@ -18,12 +18,12 @@ import pytest
 import rows
 from conftest import REFERENCE, main
 
-from analysis import dark, timeline, trace
+from analysis import dark, trace
 from analysis.errors import BadInput
 from analysis.export.hdr import encode, file_names
 from analysis.histogram import Histogram
-from analysis.plots import timeline as drawn
-from analysis.plots.style import looks
+from analysis.plots import timeline
+from analysis.plots.style import figure_style
 
 COMPARE = Path(os.environ.get("FEEDRATE_GBENCH_COMPARE", "/usr/share/benchmark/compare.py"))  # from libbenchmark-tools
 POINTS = [rows.params(), rows.params("gpu_ring", window=1), rows.params("redis_list", producers=4)]
@@ -105,7 +105,7 @@ def test_google_benchmark_compare_reads_the_export(google, tmp_path):
     assert done.returncode == 0, done.stderr
     changes = {line.split()[0]: line.split()[1] for line in done.stdout.splitlines() if "/echo/" in line}
     for end, change in (("/p99_mean", "+0.5000"), ("/p50_mean", "+0.0000")):
-        assert {said for name, said in changes.items() if name.endswith(end)} == {change}
+        assert {expected for name, expected in changes.items() if name.endswith(end)} == {change}
 
 
 @pytest.fixture
@@ -212,18 +212,18 @@ def test_trace_handles_missing_ranges_overlapping_work_and_no_work(tmp_path):
         changed(tmp_path, lambda event, about: not on_gpu(event))
 
 
-@pytest.mark.parametrize("name, said", [
+@pytest.mark.parametrize("name, expected", [
     ("feedrate::(anonymous namespace)::stage_kernel(StageWork, std::byte const*, bool)", "stage_kernel"),
     ("memset_kernel", "memset_kernel"), ("()", "()"),
     ("void feedrate::resident<feedrate::Echo, 4>(feedrate::Lanes<8>*)", "resident"),
 ])  # fmt: skip
-def test_kernel_names_are_shortened(name, said):
-    assert trace.short(name) == said
+def test_kernel_names_are_shortened(name, expected):
+    assert trace.short(name) == expected
 
 
 def test_timelines_share_one_axis_in_one_svg_for_light_and_dark(tmp_path, monkeypatch, capsys):
-    with looks():
-        figure = drawn.draw([trace.read(file) for file in TRACES]).figure
+    with figure_style():
+        figure = timeline.draw([trace.read(file) for file in TRACES]).figure
     assert len({axes.get_xlim() for axes in figure.axes}) == 1 and figure.axes[0].get_xlim()[0] == 0
     titles = ["serial: 3.70 ms in total", "ping_pong: 1.99 ms in total", "ring, depth 3: 1.99 ms in total"]
     assert [axes.get_title(loc="left") for axes in figure.axes] == titles
@@ -234,7 +234,7 @@ def test_timelines_share_one_axis_in_one_svg_for_light_and_dark(tmp_path, monkey
     assert main(["timeline", *TRACES, "--out", str(out)]) == 0 and str(out) in capsys.readouterr().out
     text = out.read_text()
     root = xml.fromstring(text)
-    assert root.tag.endswith("svg") and float(root.get("width").removesuffix("pt")) < 72 * (drawn.WIDTH + 1)
+    assert root.tag.endswith("svg") and float(root.get("width").removesuffix("pt")) < 72 * (timeline.WIDTH + 1)
     style = re.search(r"<style>@media screen and \(prefers-color-scheme:dark\)\{(.*?)</style>", text, re.DOTALL)[1]
     assert f"svg{{fill:{dark.TEXT}}}" in style and style.count("{") == style.count("}") - 1  # the brace of @media
     colours = {colour.upper() for colour in re.findall(r"(?:fill|stroke): (#[0-9a-f]{6})", text.replace(style, ""))}

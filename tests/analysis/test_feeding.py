@@ -8,7 +8,7 @@ import rows
 from conftest import dictionaries, lines, main, report
 from rows import limited, repeated
 
-from analysis import answer, catalogue, conduct, stability, stats
+from analysis import answer, catalogue, measurement_quality, stability, stats
 from analysis.document import Table
 from analysis.feeding import advice, capacity, costs, open_load, questions, tails, transfers
 from analysis.feeding.ranks import MEASURES, disagreements
@@ -57,7 +57,7 @@ def test_answer_shows_fastest_with_interval_and_runner_up(answers):
     assert line["ratio"] == "2.00"
 
 
-@pytest.mark.parametrize("some, column, said", [
+@pytest.mark.parametrize("some, column, expected", [
     ([*points_of("gpu_ring", 1e6, 1e6, window=8), *points_of("gpu_ring", 3e6, 3e6, window=512)], "best", "gpu_ring\nwindow 512"),
     (points_of("gpu_ring", 1.5e6, 1.5e6, 4e6), "figure", "1.50 M msg/s ("),  # the median
     (points_of("gpu_ring", 1e6, 1.2e6), "ratio", "1.10\nno clear difference"),  # the intervals overlap
@@ -72,11 +72,11 @@ def test_answer_shows_fastest_with_interval_and_runner_up(answers):
     (points_of("gpu_ring", 2e6, 12e6), "figure", "7.00 M msg/s ("),
     (points_of("gpu_ring", 9e6, 9e6, device="cpu"), "best", "host_polled"),  # does not compete with a GPU
 ])  # fmt: skip
-def test_answer_handles_special_points(answers, some, column, said):
+def test_answer_handles_special_points(answers, some, column, expected):
     some = [row | {"id": f"{place:016}"} for place, row in enumerate(some)]  # different ids, so that all rows count
     line = answers(some, NEXT)[SMALL]
-    assert line[column].startswith(said), line
-    assert ("unstable: 6 times between" in line["figure"]) == (said == "7.00 M msg/s (")
+    assert line[column].startswith(expected), line
+    assert ("unstable: 6 times between" in line["figure"]) == (expected == "7.00 M msg/s (")
 
 
 def test_answer_uses_largest_common_payload_and_one_lone_message_in_flight(answers):
@@ -199,21 +199,21 @@ def test_cost_is_that_of_the_peak_and_includes_measured_watts(read):
     assert costs.blocks(results, stats.points(results.closed)) == []
 
 
-@pytest.mark.parametrize("stops, said", [
+@pytest.mark.parametrize("stops, expected", [
     ([{}], ""), ([{"reason": "repetitions", "repetitions": 3, "disturbed": 0}], ""),
     ([{"reason": "disturbed", "repetitions": 1, "disturbed": 4}], "1 point(s) were given up"),
     ([{"reason": reason, "repetitions": 5} for reason in ("precise", "precise", "time limit", "repetitions")],
      "2 of 3 points met it, 1 ended at the time limit."),
 ])  # fmt: skip
-def test_conduct_counts_points_by_stop_reason(read, stops, said):
+def test_conduct_counts_points_by_stop_reason(read, stops, expected):
     some = [rows.cell(rows.params(window=window)) | ({"stop": stop} if stop else {}) for window, stop in enumerate(stops, 1)]
-    text = " ".join(block.text for block in conduct.blocks(read(some)))
-    assert said in text and bool(text) == bool(said)
+    text = " ".join(block.text for block in measurement_quality.blocks(read(some)))
+    assert expected in text and bool(text) == bool(expected)
 
 
 def test_conduct_counts_disturbed_repetitions(read):
     kept = rows.cell(rows.params(), 1, machine=rows.machine() | {"disturbances": ["2 other cores were busy"]})
-    text = " ".join(block.text for block in conduct.blocks(read(disturbed(repeated()), kept, rows.cell(rows.params(), 2))))
+    text = " ".join(block.text for block in measurement_quality.blocks(read(disturbed(repeated()), kept, rows.cell(rows.params(), 2))))
     assert "1 of 3 repetitions were disturbed" in text and "1 repetition(s) were disturbed but count" in text
 
 
@@ -245,9 +245,9 @@ def test_late_repetition_counts_in_median_and_range(read):
     results = read(some)
     (point,) = open_load.points(results).to_dict("records")
     assert (point["p99"], point["state"], point["generator"]) == (29e3, open_load.SUSTAINED, 1)
-    said = saturation(results)[0][4]
-    assert said.startswith("29.0 µs (") and " †\n28.0 µs to 56.0 µs\n" in said
-    assert said.endswith("without the generator's lag 29.0 µs, 28.0 µs to 30.0 µs")
+    p99 = saturation(results)[0][4]
+    assert p99.startswith("29.0 µs (") and " †\n28.0 µs to 56.0 µs\n" in p99
+    assert p99.endswith("without the generator's lag 29.0 µs, 28.0 µs to 30.0 µs")
     assert open_load.points(read(rows.late(POLLED), name="late"))["kept"].item()
 
 
@@ -292,7 +292,7 @@ def test_closed_load_tables_exclude_open_loads(folder, read):
     text = report(folder(closed, fast))
     answered, rest = text.split("## Which should I use?")  # this section uses open loads if there are any
     headline = rest.partition("## Headline")[2].partition("##")[0]
-    assert headline and not any(said in part for said in ("9.00 T msg/s", "1.00 ns") for part in (answered, headline))
+    assert headline and not any(expected in part for expected in ("9.00 T msg/s", "1.00 ns") for part in (answered, headline))
     assert "Capacity under" not in report(folder(closed, name="closed")) and len(ring.read(read(closed, fast))) == 2
 
 
@@ -320,12 +320,12 @@ def test_table_shows_whether_searches_overlap(searched, intervals, overlap):
     assert row[4] == overlap
 
 
-@pytest.mark.parametrize("low, high, said", [
+@pytest.mark.parametrize("low, high, expected", [
     (1_000_000, 1_200_000, "1.00 to 1.20 M msg/s"), (900_000, 1_200_000, "900 k msg/s to 1.20 M msg/s"),
     (900, float("inf"), "at least 900 msg/s"), (0, 900, "less than 900 msg/s"),
 ])  # fmt: skip
-def test_capacity_interval_is_written_in_words(low, high, said):
-    assert capacity.interval(low, high) == said
+def test_capacity_interval_is_written_in_words(low, high, expected):
+    assert capacity.interval(low, high) == expected
 
 
 @pytest.mark.parametrize("lows, median", [([300, 100, 200], 200), ([400, 100, 300, 200], 200), ([7], 7)])
@@ -407,21 +407,21 @@ def test_ratio_of_transfers_reflects_the_certainty_of_its_rows(best_transfers, f
 SWEPT = {"gpu_ring": 9e6, "host_polled": 4e6, "redis_list": 3.5e6}
 
 
-@pytest.mark.parametrize(("found", "said"), [
+@pytest.mark.parametrize(("found", "expected"), [
     ({"gpu_ring": 8e6, "host_polled": 3e6, "redis_list": 3.4e6}, []),  # the last two are less than 1.5 × apart
     ({"gpu_ring": 5e6, "host_polled": 3e6, "redis_list": 3e6}, ["gpu_ring reaches 56%"]),
     ({"gpu_ring": 7e6, "host_polled": 8e6, "redis_list": 3e6},
      ["gpu_ring is 2.2 × better than host_polled + pinned but not ranked above it"]),
     ({"gpu_ring": 9e6, "host_polled": 4e6}, ["redis_list + pinned was not searched"]),
 ])  # fmt: skip
-def test_ranks_reports_each_peak_that_a_search_missed(folder, read, capsys, found, said):
+def test_ranks_reports_each_peak_that_a_search_missed(folder, read, capsys, found, expected):
     sides = [[row for queue, rate in some.items() for row in points_of(queue, rate)] for some in (found, SWEPT)]
     problems = disagreements(MEASURES[0], read(sides[0], name="found"), read(sides[1], name="swept"))
-    assert problems == [f"peak messages: {each}" for each in said]
+    assert problems == [f"peak messages: {each}" for each in expected]
     directories = [str(folder(side, name=name)) for side, name in zip(sides, ("found", "swept"))]
-    assert main(["ranks", *directories]) == (1 if said else 0)
+    assert main(["ranks", *directories]) == (1 if expected else 0)
     printed = capsys.readouterr().out
-    assert all(each in printed for each in said)
+    assert all(each in printed for each in expected)
 
 
 # --- the ring's axes
@@ -429,12 +429,12 @@ def test_ranks_reports_each_peak_that_a_search_missed(folder, read, capsys, foun
 
 def test_ring_is_compared_with_other_queues_with_bounds(read):
     own, other = rows.ring(rate=40e6), rows.ring("redis_list", rate=4e6)
-    for number, (some, said) in enumerate((
+    for number, (some, expected) in enumerate((
         ([own, other], "10.0"), (limited([own]) + [other], "at least 10.0"), ([own] + limited([other]), "at most 10.0"),
         (limited([own, other]), "unknown"),
     )):  # fmt: skip
         (line,) = lines(ring_text(read(some, name=str(number))), "| 64 B | redis_list |")
-        assert line[3] == said and line[4:] == ["—", "—"]
+        assert line[3] == expected and line[4:] == ["—", "—"]
     some = [rows.ring(repetition=n, rate=rate, window=64) for n, rate in enumerate((9e6, 10e6, 90e6))]
     text = ring_text(read(some, [rows.ring("redis_list", n, rate=rate) for n, rate in enumerate((1e6, 2e6, 3e6))], name="median"))
     assert "10.0 M msg/s (" in text and lines(text, "| 64 B | redis_list |")[0][3] == "5.00"

@@ -7,14 +7,13 @@ import subprocess
 import sys
 import xml.etree.ElementTree as xml
 from collections import Counter
-from pathlib import Path
 
 import matplotlib
 import numpy as np
 import other_rows
 import pytest
 import rows
-from conftest import committed, main
+from conftest import ROOT, committed, main
 from matplotlib.colors import to_hex
 
 from analysis import dark, figures, sections
@@ -26,7 +25,7 @@ from analysis.handoff.plots import styles as handoff_styles
 from analysis.histogram import Histogram
 from analysis.overlap.plots import styles as overlap_styles
 from analysis.overlap.plots.styles import LEAST
-from analysis.plots.style import NARROW, looks
+from analysis.plots.style import NARROW, figure_style
 from analysis.stats import points
 
 COLOUR = re.compile(r"\b(fill|stroke)(: |=\")(#[0-9A-Fa-f]{6})\b")
@@ -73,7 +72,7 @@ def every(folder: str):
     (every("handoff"), {"handoff_by_size": 2, "handoff_start": 2, "handoff_several": 3}),
 ], ids=["transfers", "timeouts", "prices", "overlap", "handoff"])  # fmt: skip
 def test_figures_of_committed_rows_are_drawn(draw, panels):
-    with looks():
+    with figure_style():
         found = draw(True)  # the other shape differs only in the arrangement of its panels
     assert {drawing.name: len(drawing.figure.axes) for drawing in found} == panels
     for drawing in found:
@@ -87,16 +86,17 @@ def test_figures_of_the_ring_are_drawn():
         check(drawing, False)  # always PNGs, which have only light colours
 
 
-def test_figures_of_a_report_have_both_shapes(whole):
-    svgs = re.findall(r'<div class="(broad|slim)">(<svg.*?</svg>)', whole.html, re.DOTALL)
+def test_figures_of_a_report_have_both_shapes(full_report):
+    svgs = re.findall(r'<div class="(broad|slim)">(<svg.*?</svg>)', full_report.html, re.DOTALL)
     assert [shape for shape, _ in svgs] == ["broad", "slim"] * 10
-    for narrow, some in zip((False, True), np.array_split(np.array(whole.drawings, dtype=object), 2)):
+    for narrow, some in zip((False, True), np.array_split(np.array(full_report.drawings, dtype=object), 2)):
         for drawing in (drawing for drawing in some if drawing.figure):
-            check(drawing, narrow, whole.html)
+            check(drawing, narrow, full_report.html)
             if narrow:  # panels are stacked vertically
                 assert {axes.get_subplotspec().colspan.start for axes in drawing.figure.axes} == {0}
-    assert {file.name for file in whole.directory.glob("*.png")} == {"headline.png"}  # the fixture replaces the other PNGs by b""
-    image = matplotlib.image.imread(whole.directory / "headline.png")
+    # The fixture replaces the other PNGs by b"".
+    assert {file.name for file in full_report.directory.glob("*.png")} == {"headline.png"}
+    image = matplotlib.image.imread(full_report.directory / "headline.png")
     assert image.shape[1] > 1000 and (image[0, 0, :3] == 1).all(), "paper is white"
 
 
@@ -113,9 +113,9 @@ def dark_rules(page: str) -> str:
     raise AssertionError("the media query has no end")
 
 
-def test_dark_mode_replaces_every_colour_of_a_report(whole):
-    rules = dark_rules(whole.html)
-    drawn = "".join(re.findall(r"<figure .*?</figure>", whole.html, re.DOTALL))
+def test_dark_mode_replaces_every_colour_of_a_report(full_report):
+    rules = dark_rules(full_report.html)
+    drawn = "".join(re.findall(r"<figure .*?</figure>", full_report.html, re.DOTALL))
     assert len(set(COLOUR.findall(drawn))) > 15
     for what, how, colour in set(COLOUR.findall(drawn)):
         becomes = dark.FIGURES[colour.upper()]
@@ -139,15 +139,15 @@ def test_dark_colours_are_distinguishable():
     for colour, ink in [*transfers.COLOURS.values(), transfers.OTHER]:  # the text of a cell
         assert dark.FIGURES[ink] == ink and contrast(ink, colour) >= 3 and contrast(ink, dark.FIGURES[colour]) >= 3
     for styles in (overlap_styles, handoff_styles):
-        looks_of = [*styles.LOOKS.values(), styles.OTHER]
+        looks_of = [*styles.STYLES.values(), styles.OTHER]
         assert len({dark.FIGURES[colour] for colour, _ in looks_of}) == len({marker for _, marker in looks_of}) == len(looks_of)
 
 
-def test_page_is_readable_in_light_and_dark_and_light_on_paper(whole):
-    head, rules = whole.html[: whole.html.index("</style>")], dark_rules(whole.html)
+def test_page_is_readable_in_light_and_dark_and_light_on_paper(full_report):
+    head, rules = full_report.html[: full_report.html.index("</style>")], dark_rules(full_report.html)
     names = r"--(\w+):(#[0-9A-Fa-f]{3,6})\b"
     night, day = dict(re.findall(names, rules)), dict(re.findall(names, head[: head.index(SCREEN)]))
-    assert night.keys() == day.keys() and set(re.findall(r"var\(--(\w+)\)", whole.html)) == day.keys()
+    assert night.keys() == day.keys() and set(re.findall(r"var\(--(\w+)\)", full_report.html)) == day.keys()
     for colours in (day, night):
         colours = {name: to_hex(value) for name, value in colours.items()}
         for text in ("text", "soft", "softer"):
@@ -159,15 +159,15 @@ def test_page_is_readable_in_light_and_dark_and_light_on_paper(whole):
     assert not any(colour in rest for colour in changed - {"#FFFFFF"}) and "COLOR-SCHEME:LIGHT" in rest
 
 
-def test_page_is_well_formed_and_self_contained(whole):
-    xml.fromstring(whole.html[whole.html.index("<body>") : whole.html.index("</html>")])
-    assert not re.search(r'(src|href)="(?!#|data:)', re.sub(r"xmlns(:\w+)?=\"[^\"]*\"", "", whole.html))
-    assert "@import" not in whole.html and "url(http" not in whole.html and "<script" not in whole.html
-    clips = re.findall(r'<clipPath id="([^"]+)"', whole.html)
+def test_page_is_well_formed_and_self_contained(full_report):
+    xml.fromstring(full_report.html[full_report.html.index("<body>") : full_report.html.index("</html>")])
+    assert not re.search(r'(src|href)="(?!#|data:)', re.sub(r"xmlns(:\w+)?=\"[^\"]*\"", "", full_report.html))
+    assert "@import" not in full_report.html and "url(http" not in full_report.html and "<script" not in full_report.html
+    clips = re.findall(r'<clipPath id="([^"]+)"', full_report.html)
     assert len(clips) == len(set(clips)), "the shapes of a figure must not share clip paths"
-    phone = whole.html[whole.html.index("@media screen and (max-width") : whole.html.index("</style>")]
-    assert ".broad{display:none}" in phone and ".slim{display:block}" in phone and ".slim{display:none}" in whole.html
-    assert whole.html.count('<div class="wide" tabindex="0"><table>') == whole.html.count("<table>")
+    phone = full_report.html[full_report.html.index("@media screen and (max-width") : full_report.html.index("</style>")]
+    assert ".broad{display:none}" in phone and ".slim{display:block}" in phone and ".slim{display:none}" in full_report.html
+    assert full_report.html.count('<div class="wide" tabindex="0"><table>') == full_report.html.count("<table>")
 
 
 # --- the content of figures
@@ -216,9 +216,9 @@ def test_figure_without_data_states_what_is_missing(read):
     del row["details"]["stages_ns"]
     found = closed(read(row))
     assert {name for name, drawing in found.items() if drawing.figure} == {"headline", "latency_distribution"}
-    said = " ".join(drawing.missing for drawing in found.values())
+    missing = " ".join(drawing.missing for drawing in found.values())
     for lacking in ("only one payload size", "only one window", "two or more block sizes", "stage times", "window 1"):
-        assert lacking in said
+        assert lacking in missing
     row = rows.load_cell(rows.load_params())
     del row["details"]["stages_ns"]
     results = read(row, name="open")
@@ -262,7 +262,7 @@ def test_percentile_curve_ends_ten_samples_before_the_maximum(samples, last):
 def test_capacity_figure_has_a_bar_for_each_search(read):
     some = [rows.capacity(rows.load_params("gpu_ring"), *ends, repetition=n) for n, ends in enumerate(((1000, 1200), (1100, 1300)))]
     results = read(rows.load_cell(rows.load_params("gpu_ring")), some)
-    with looks():
+    with figure_style():
         drawing = capacities.draw(results, Styles(results.cells))
     assert figures._svg(drawing, "") == figures._svg(drawing, "") != figures._svg(drawing, "slim")
     (axes,) = drawing.figure.axes
@@ -327,25 +327,21 @@ def test_front_table_and_svg_need_a_row_that_counts(folder, tmp_path, capsys):
 
 DRAW = """
 from analysis import figures
-from analysis.plots.style import Drawing, looks, new_figure
-with looks():
+from analysis.plots.style import Drawing, figure_style, new_figure
+with figure_style():
     figure, (axes,) = new_figure(4, 3)
     axes.plot([1, 1000], [1, 10], label="a_b")
     axes.set_xscale("log")
     axes.legend()
-print(figures.render([Drawing("one", "a", "b", figure)], shape="wide")[0].svg)
+svg = figures.render([Drawing("one", "a", "b", figure)], shape="wide")[0].svg
 """
 
 
 def test_user_settings_of_matplotlib_do_not_change_figures(tmp_path):
-    (tmp_path / "matplotlibrc").write_text("text.usetex: True\nfont.size: 30\nbackend: tkagg\n")
-
-    def drawn(**more: str) -> str:
-        plain = {name: value for name, value in os.environ.items() if not name.startswith("MPL")}
-        ran = subprocess.run([sys.executable, "-c", DRAW], capture_output=True, text=True, cwd=Path(__file__).parents[2], env=plain | more)
-        assert ran.returncode == 0, ran.stderr
-        return ran.stdout
-
-    backend = "module://a_notebooks_own.backend"
-    assert "<svg" in drawn()
-    assert drawn(MPLBACKEND=backend, MPLCONFIGDIR=str(tmp_path)) == drawn()
+    (settings := tmp_path / "matplotlibrc").write_text("text.usetex: True\nfont.size: 30\nbackend: tkagg\n")
+    changed = os.environ | {"MATPLOTLIBRC": str(settings), "MPLBACKEND": "module://a_notebooks_own.backend"}
+    words = [sys.executable, "-c", f"{DRAW}\nprint(svg)"]
+    ran = subprocess.run(words, capture_output=True, text=True, cwd=ROOT, env=changed)
+    assert ran.returncode == 0, ran.stderr
+    exec(DRAW, here := {})  # in this process, which has the default settings
+    assert "<svg" in here["svg"] and ran.stdout.strip() == here["svg"].strip()

@@ -11,7 +11,7 @@ from conftest import ROOT, report
 SHAPE = {"queue": ["host_polled", "gpu_ring"], "transfer": "pinned", "payload": 64, "producers": 1, "window": 64}
 ITEM = {"pipeline": "chain", "stages": 3, "item": "4Ki", "items": 8, "cost-us": 20}
 SPECS = {
-    "feeding": [{"name": "closed", "axes": SHAPE}, {"name": "open", "axes": SHAPE | {"arrivals": "poisson", "rate": 2000}}],
+    "feeding": [{"name": "closed", "axes": SHAPE}, {"name": "open", "axes": SHAPE | {"arrivals": "poisson", "rate": 10_000}}],
     "overlap": [{"name": "strategies", "axes": ITEM | {"strategy": ["serial", "ping_pong", "pdl"]}}],
     "handoff": [{"name": "size", "axes": {"way": ["shm_copy", "ipc_memfd", "ipc_vmm"], "bytes": ["4Ki", "1Mi"]}}],
 }
@@ -26,13 +26,13 @@ def executable() -> Path:
     pytest.skip("feedrate is not built")
 
 
-@pytest.mark.parametrize("experiment, said", [
+@pytest.mark.parametrize("experiment, expected", [
     ("feeding", ["## Which should I use?", "## Headline", "| gpu_ring |"]),
     ("overlap", ["## Pipeline chain", "skipped: strategy pdl needs a GPU", "| ping_pong | "]),
     ("handoff", ["## The answer", "it shares a GPU's memory", "| cached | 1 MiB | "]),
 ])  # fmt: skip
-def test_report_reads_measured_rows(executable, tmp_path, figureless, experiment, said):
-    run = {"messages": 1000, "repetitions": 2}
+def test_report_reads_measured_rows(executable, tmp_path, figureless, experiment, expected):
+    run = {"messages": 200, "seconds": 0.05, "warmup": 0.01, "repetitions": 2}
     spec = {"name": experiment, "description": "short", "experiment": experiment, "run": run, "parts": SPECS[experiment]}
     (tmp_path / "short.json").write_text(json.dumps(spec))
     words = [executable, "sweep", tmp_path / "short.json", "--device", "cpu", "--floor-rounds", "1", "--out", tmp_path / "rows"]
@@ -40,4 +40,4 @@ def test_report_reads_measured_rows(executable, tmp_path, figureless, experiment
     ran = subprocess.run(list(map(str, words)), capture_output=True, text=True, env=known)
     assert ran.returncode == 0, ran.stderr[-2000:]
     text = report(tmp_path / "rows")
-    assert all(part in text for part in ["these are not GPU results", *said]), text
+    assert all(part in text for part in ["these are not GPU results", *expected]), text

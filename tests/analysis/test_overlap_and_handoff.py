@@ -8,10 +8,12 @@ import pytest
 from conftest import committed, dictionaries, report
 from other_rows import KI, MI, handoff, handoffs, nothing_to_save, overlap, skipped
 
+import analysis.sections.handoff
+import analysis.sections.overlap
 from analysis import answer, sections
 from analysis.document import Bullets
-from analysis.handoff import changes, cheapest, story
-from analysis.overlap import points, questions, strategies
+from analysis.handoff import changes, cheapest
+from analysis.overlap import points, strategies
 
 pytestmark = pytest.mark.usefixtures("figureless")
 
@@ -78,7 +80,7 @@ def test_answer_is_by_pipeline_without_cpu_rows(overlaps):
     some += [overlap(name, pipeline=pipeline) for pipeline in points.PIPELINES for name in ("serial", "ping_pong")]
     some = list({row["id"]: row for row in some}.values())
     results = overlaps(some)
-    table = answer.table(results, questions.questions(results))
+    table = answer.table(results, sections.overlap.questions(results))
     assert [row[0].split(":")[0] for row in table.rows] == list(points.PIPELINES)
     assert {row[1].split("\n")[0] for row in table.rows} == {"ping_pong"} and "item 1 MiB" in table.rows[1][0]
     assert set(points.read(results)["device"]) == {"cuda"}
@@ -89,13 +91,13 @@ def test_report_sections_are_in_order_and_omitted_without_rows_that_count(folder
     tensors = [row for size in (KI, MI) for way in ("store", "shm_copy") for row in handoffs(FAST, way, size, device="cpu")]
     text = report(folder(pipeline, tensors))
     order = ["# Experiment overlap", "## The answer", "## What was measured", "## Pipeline chain", "## Every point",
-             "# Experiment handoff", f"## {story.WAYS}"]  # fmt: skip
+             "# Experiment handoff", f"## {sections.handoff.WAYS}"]  # fmt: skip
     places = [text.find(heading) for heading in order]
     assert places == sorted(places) and -1 not in places and "over the bus" not in text
     assert text.index("these are not GPU results") < text.index("100 µs") and "× launch sync" in text
-    assert story.TWO_GPUS not in text
+    assert sections.handoff.TWO_GPUS not in text
     gone = report(folder(skipped(overlap(), "no such GPU"), skipped(handoff(), "no such GPU"), name="gone"))
-    assert gone.count("no such GPU") == 2 and "## Pipeline" not in gone and f"## {story.WAYS}" not in gone
+    assert gone.count("no such GPU") == 2 and "## Pipeline" not in gone and f"## {sections.handoff.WAYS}" not in gone
 
 
 # --- handoff: the cheapest way
@@ -109,11 +111,11 @@ def hands(read):
     return lambda *some, **options: read(*some, experiment="handoff", **options)
 
 
-def cheapest_lines(results, to: str = "same", told: tuple = ()) -> list[dict]:
-    return dictionaries(cheapest.table(results, cheapest.places(results, to), told))
+def cheapest_lines(results, to: str = "same", shown: tuple = ()) -> list[dict]:
+    return dictionaries(cheapest.table(results, cheapest.places(results, to), shown))
 
 
-def said(results) -> list[str]:
+def sentences_of(results) -> list[str]:
     return changes.sentences(results, cheapest.places(results))
 
 
@@ -143,7 +145,7 @@ def test_cheapest_way_is_shown_with_runner_up(hands):
 def test_cheapest_way_reflects_the_certainty_of_its_rows(hands, some, cheapest_way, ratio, sentence):
     results = hands(*some)
     (line,) = cheapest_lines(results)
-    assert line["cheapest"] == cheapest_way and ratio in line["ratio"] and said(results)[0].endswith(sentence)
+    assert line["cheapest"] == cheapest_way and ratio in line["ratio"] and sentences_of(results)[0].endswith(sentence)
     assert ("unstable: 2 times" in line["hand-off"]) == (len(some[0]) == 2)
     assert (line["runner-up"] == "no other was measured") == (len(some) == 1)
 
@@ -171,7 +173,7 @@ def by_size(way: str, *times, use: str = "cached") -> list[dict]:
 ])  # fmt: skip
 def test_sentences_state_the_sizes_at_which_each_way_is_cheapest(hands, some, sentence):
     results = hands(*some)
-    (text,) = said(results)
+    (text,) = sentences_of(results)
     assert sentence in text and text.startswith(changes.USES["cached"])
     heading, bullets, *_ = sections.of("handoff").answer(results)
     assert heading.text == "The answer" and bullets == Bullets([text])

@@ -14,7 +14,7 @@ from analysis.load import load_all
 pytestmark = pytest.mark.usefixtures("figureless")
 
 
-@pytest.mark.parametrize("formatter, value, said", [
+@pytest.mark.parametrize("formatter, value, expected", [
     (units.messages_per_second, 24.13e6, "24.1 M msg/s"), (units.messages_per_second, 999_800, "1.00 M msg/s"),
     (units.messages_per_second, 12.0, "12.0 msg/s"), (units.bytes_per_second, 41.27e9, "41.3 GB/s"),
     (units.nanoseconds, 3420.0, "3.42 µs"), (units.nanoseconds, 174.2, "174 ns"), (units.nanoseconds, 2.5e9, "2.50 s"),
@@ -30,8 +30,8 @@ pytestmark = pytest.mark.usefixtures("figureless")
     (units.words, "copy_engine_both_bytes_per_second", "copy engine both"), (units.words, "", ""),
     (units.words, "sm_echo_bytes_per_second", "SM echo"),
 ])  # fmt: skip
-def test_numbers_and_limits_are_formatted(formatter, value, said):
-    assert formatter(value) == said
+def test_numbers_and_limits_are_formatted(formatter, value, expected):
+    assert formatter(value) == expected
 
 
 COPIES, TRIPS = {"floor": "copy_launch_copy_ns"}, {"product": [2, {"floor": "redis_round_trip_ns"}]}
@@ -39,7 +39,7 @@ BATCH, WINDOW = ({"given": name, "value": 4} for name in ("batch", "window"))
 LISTS = [{"quotient": [1, {"ceiling": f"redis_list_{name}_per_second"}]} for name in ("push", "pop", "push", "pop")]
 
 
-@pytest.mark.parametrize("bound, said, ceiling", [
+@pytest.mark.parametrize("bound, expected, ceiling", [
     (None, "", ""), (COPIES, "copy, launch, copy", ""), ({"ceiling": "launch_per_second"}, "launches", "launch_per_second"),
     ({"quotient": [BATCH, COPIES]}, "copy, launch, copy, once per batch", ""),
     ({"quotient": [{"product": [{"given": "workers", "value": 2}, BATCH]}, COPIES]}, "copy, launch, copy, once per batch", ""),
@@ -53,8 +53,8 @@ LISTS = [{"quotient": [1, {"ceiling": f"redis_list_{name}_per_second"}]} for nam
     (other_rows.handoff("shm_copy")["bounds"]["handoff_ns"]["bound"],
      "a launch sync and the bytes by copy engine d2h and the bytes by copy engine h2d", ""),
 ])  # fmt: skip
-def test_bounds_are_written_in_words(bound, said, ceiling):
-    assert (bounds.words(bound), bounds.ceiling(bound)) == (said, ceiling)
+def test_bounds_are_written_in_words(bound, expected, ceiling):
+    assert (bounds.words(bound), bounds.ceiling(bound)) == (expected, ceiling)
 
 
 def test_interval_has_its_unit_only_once():
@@ -67,17 +67,20 @@ def test_interval_has_its_unit_only_once():
 # --- the page
 
 
-def test_page_has_plain_words_and_ends_with_evidence(whole):
-    body = re.sub(r"<svg.*?</svg>", "", whole.html[whole.html.index("<body>") :], flags=re.DOTALL)
+def test_page_has_plain_words_and_ends_with_evidence(full_report):
+    body = re.sub(r"<svg.*?</svg>", "", full_report.html[full_report.html.index("<body>") :], flags=re.DOTALL)
     read = re.sub(r"<[^>]*>", "\n", body)
     assert "two Redis round trips and a copy, launch, copy" in read
     assert "`" not in read and not re.search(r"\w[*+/]\w+_", read)
-    above, below = whole.html.split("<h2>Evidence</h2>")
+    above, below = full_report.html.split("<h2>Evidence</h2>")
     tables = "".join(re.findall(r"<table>.*?</table>", above, re.DOTALL))
-    assert not re.search(r"\b[0-9a-f]{16}\b", tables) and str(whole.directory) not in tables
+    assert not re.search(r"\b[0-9a-f]{16}\b", tables) and str(full_report.directory) not in tables
     numbers = re.findall(r'href="#(evidence-\d+)"', above)
-    assert numbers and all(f'id="{number}"' in below for number in numbers) and str(whole.directory) in below
-    assert whole.md.index("\n| ") == whole.md.index("\n| for |"), "the answer comes before every other table"
+    assert numbers and all(f'id="{number}"' in below for number in numbers) and str(full_report.directory) in below
+    first_parts = ("not GPU results", "](headline.png)", "## The answer", "\n| for |", "## What was measured")
+    places = [full_report.md.index(part) for part in first_parts]
+    assert places == sorted(places) and full_report.md.index("\n| ") == places[3], "the answer is the first table"
+    assert full_report.md.count("](headline.png)") == 1
 
 
 def test_report_prints_its_page_and_warns_before_any_number(folder, capsys):
@@ -99,8 +102,8 @@ def test_headline_has_the_numbers_of_the_rows(folder):
     alone["bounds"]["latency_ns"]["ratio"], fast["bounds"]["messages_per_second"]["ratio"] = 1.23, 0.77
     text = report(folder(fast, slow, alone))
     line = next(line for line in text.splitlines() if line.startswith("| host_polled + pinned | 8.00 M msg/s"))
-    for said in ("window 256", "77 %", "11.1 µs", "22.2 µs", "33.3 µs", "1.23", "copy engine both"):
-        assert said in line
+    for expected in ("window 256", "77 %", "11.1 µs", "22.2 µs", "33.3 µs", "1.23", "copy engine both"):
+        assert expected in line
     assert "Verified" in text and "0 corrupted" in text
 
 
@@ -204,5 +207,5 @@ def test_experiments_of_one_folder_are_reported_separately(folder, tmp_path):
     assert first < text.index("| highest kernels per second") < second < text.index("| small messages")
     assert "14 rows: 14 ok" in text and "2 rows: 2 ok" in text
     assert "kernels/s" not in text[second:] and "msg/s" not in text[first:second]
-    unknown = folder(other_rows.launches(1), name="unknown", told=rows.CATALOGUE | {"experiments": []})
+    unknown = folder(other_rows.launches(1), name="unknown", catalogue=rows.CATALOGUE | {"experiments": []})
     assert "7 rows: 7 ok" in report(unknown)  # the statuses of rows need no catalogue entry

@@ -119,9 +119,9 @@ def test_traced_rows_are_left_out(read):
 
 def test_histograms_by_steps_and_by_index_are_equal(folder, tmp_path):
     plain, other = (copy.deepcopy(CELLS[0]) for _ in "ab")
-    told = other["figures"]["latency_ns"]["histogram"]
-    index = told.pop("index")
-    told["steps"] = [here - before for before, here in zip([0, *index], index)]
+    histogram = other["figures"]["latency_ns"]["histogram"]
+    index = histogram.pop("index")
+    histogram["steps"] = [here - before for before, here in zip([0, *index], index)]
     logs = []
     for name, row in (("index", plain), ("steps", other)):
         out = tmp_path / f"{name}_logs"
@@ -134,11 +134,11 @@ def test_histograms_by_steps_and_by_index_are_equal(folder, tmp_path):
 
 
 def test_catalogue_of_a_later_folder_adds_figures(folder, tmp_path):
-    told = copy.deepcopy(rows.CATALOGUE)
-    told["experiments"][0]["figures"].append({"name": "watts", "unit": "W", "better": "lower", "headline": True})
+    catalogue = copy.deepcopy(rows.CATALOGUE)
+    catalogue["experiments"][0]["figures"].append({"name": "watts", "unit": "W", "better": "lower", "headline": True})
     row = rows.cell(rows.params(window=2))
     row["figures"]["watts"] = 231.0
-    assert "lowest watts" in report(folder(CELLS, name="a"), folder(row, name="b", told=told), out=tmp_path / "out")
+    assert "lowest watts" in report(folder(CELLS, name="a"), folder(row, name="b", catalogue=catalogue), out=tmp_path / "out")
     assert "watts" not in load([folder(row, name="c")]).cells  # a figure that the catalogue lacks is ignored
 
 
@@ -182,8 +182,8 @@ def test_flags_come_from_the_row_or_are_derived_for_older_rows(read):
     late = rows.spoilt(late, "generator")
     above["bounds"]["messages_per_second"]["ratio"], plain["bounds"]["messages_per_second"]["ratio"] = 1.06, 1.05
     latency["bounds"]["latency_ns"]["ratio"] = 9.0  # a time can be far above its bound
-    told = rows.cell(rows.params(window=64)) | {"flags": FLAGS}
-    results = read(told, steady, late, unsteady, above, latency, plain)
+    flagged = rows.cell(rows.params(window=64)) | {"flags": FLAGS}
+    results = read(flagged, steady, late, unsteady, above, latency, plain)
     assert list(results.cells["flags"]) == [FLAGS, [], *([code] for code in FLAGS), [], []]
 
 
@@ -191,10 +191,10 @@ def test_flags_are_counted_and_mark_points_with_their_range(folder):
     some = [rows.cell(rows.params(), n, rate) | {"flags": codes}
             for n, (rate, codes) in enumerate(((1e6, []), (2e6, FLAGS[:2]), (3e6, FLAGS)))]  # fmt: skip
     text = report(folder(some))
-    for said in (
+    for expected in (
         "† 2 of 3 rows had a late load generator", "‡ 2 of 3 rows were unsteady", "§ 1 of 3 rows have a figure more",
     ):  # fmt: skip
-        assert said in text
+        assert expected in text
     (point,) = [line for line in lines(text.partition("## Every point")[2]) if line[0] == "host_polled + pinned"]
     assert any(") †‡§<br>1.00 M msg/s to 3.00 M msg/s" in cell for cell in point)
     assert not any(mark in report(folder(CELLS, name="plain")) for mark in "†‡§")

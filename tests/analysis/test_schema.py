@@ -76,14 +76,14 @@ def check_names(row: dict, known: catalogue.Catalogue) -> None:
 @pytest.mark.parametrize("folder", sorted(str(file.parent.relative_to(ROOT)) for file in (ROOT / REFERENCE).rglob("rows.jsonl*")))
 def test_committed_rows_are_valid_and_match_their_runs_and_catalogue(validate, folder):
     packed = lzma.decompress(Path(folder, "rows.jsonl.xz").read_bytes())
-    known, told, named = catalogue.merged([catalogue.read(Path(folder), "DIR")]), set(), set()
+    known, runs, named = catalogue.merged([catalogue.read(Path(folder), "DIR")]), set(), set()
     for row in map(json.loads, packed.splitlines()):
         validate(row)
         check_names(row, known)
-        (told if row["kind"] == "run" else named).add(row["id"] if row["kind"] == "run" else row["run"])
+        (runs if row["kind"] == "run" else named).add(row["id"] if row["kind"] == "run" else row["run"])
         for one in histograms(row.get("figures", {})):
             assert len(one["counts"]) == len(one["steps" if "steps" in one else "index"])
-    assert told == named
+    assert runs == named
 
 
 def test_committed_results_stay_small():

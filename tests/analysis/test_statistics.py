@@ -15,7 +15,7 @@ from analysis.ab import judge as judge_pairs
 from analysis.histogram import Histogram, bucket_bounds, merge
 from analysis.interval import between, ends
 from analysis.load import load
-from analysis.moderated import moderate, prior
+from analysis.shrinkage import prior, shrink
 from analysis.runs import ratios, run_means
 from analysis.verdict import FASTER, SAME, SLOWER, UNCLEAR, Ratio, discoveries, judge, ratio
 
@@ -179,9 +179,9 @@ def test_variances_are_moderated_over_points():
     generator = np.random.default_rng(13)
     true = 4.0 * 6 / generator.chisquare(6, 4000)  # scattered around 4, with 6 degrees of freedom
     assert prior(true * generator.chisquare(3, 4000) / 3, np.full(4000, 3.0)) == pytest.approx((4, 6), rel=0.2)
-    variances, freedoms = moderate(np.array([2.0, 2.0, 2.0]), np.array([4.0, 4.0, 4.0]))
+    variances, freedoms = shrink(np.array([2.0, 2.0, 2.0]), np.array([4.0, 4.0, 4.0]))
     assert np.isinf(freedoms).all() and variances == pytest.approx(variances[0])
-    variances, freedoms = moderate(np.array([1.0, 9.0, np.nan]), np.array([2.0, 2.0, 0.0]))
+    variances, freedoms = shrink(np.array([1.0, 9.0, np.nan]), np.array([2.0, 2.0, 0.0]))
     assert variances[:2].tolist() == [1, 9] and freedoms[:2].tolist() == [2, 2] and np.isnan(freedoms[2])
 
 
@@ -210,8 +210,8 @@ def test_chosen_setting_equals_requested_setting(tmp_path):
     results = load([rows.write(tmp_path / "some", some)])
     found = stats.points(results).set_index("block")
     assert stats.apart(results).freedom == 1 and found.loc[1, "messages_per_second_high"] > 1.13e6
-    assert "have a standard deviation of 8.6 % beyond" in stats.apart_said(results)
-    assert "These rows do not show how much" in stats.apart_said(load([rows.write(tmp_path / "alone", some[:3])]))
+    assert "have a standard deviation of 8.6 % beyond" in stats.separate_points_sentence(results)
+    assert "These rows do not show how much" in stats.separate_points_sentence(load([rows.write(tmp_path / "alone", some[:3])]))
 
 
 # --- several runs for each side
@@ -275,11 +275,11 @@ def test_noise_between_runs_is_estimated(between):
 
 @pytest.mark.parametrize("between", [0.01, 0.05])
 def test_noise_from_some_runs_prevents_false_verdicts_on_other_runs(between):
-    told = run_noise(pairs_of_runs(61, between), THROUGHPUT)
+    measured = run_noise(pairs_of_runs(61, between), THROUGHPUT)
     values = [[one[THROUGHPUT.column] for one in pair] for pair in pairs_of_runs(62, between)]
-    assert covering([ratio(*pair, told) for pair in values]) >= 0.92
+    assert covering([ratio(*pair, measured) for pair in values]) >= 0.92
     false = [share(judge([ratio(*pair, 0.0, noise) for pair in values], THROUGHPUT, MARGIN), FASTER, SLOWER)
-             for noise in (told, 0.0)]  # fmt: skip
+             for noise in (measured, 0.0)]  # fmt: skip
     assert false[0] <= 0.02 and false[1] > 0.05
 
 

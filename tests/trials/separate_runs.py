@@ -19,12 +19,13 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
-from analysis.compare import Rules, judge_all, metrics_of, pairs  # noqa: E402
+from analysis import power  # noqa: E402
+from analysis.compare import Rules, metrics_of, pairs  # noqa: E402
 from analysis.document import Table, markdown_table  # noqa: E402
 from analysis.load import load  # noqa: E402
 from analysis.marked import publish  # noqa: E402
 from analysis.runs import ratios, run_means, variances  # noqa: E402
-from analysis.verdict import FASTER, SLOWER, VERDICTS, Metric  # noqa: E402
+from analysis.verdict import FASTER, SLOWER, VERDICTS, Metric, judge  # noqa: E402
 
 REPORTED = ("throughput", "p50", "p99")
 
@@ -76,7 +77,7 @@ def judged(lines: list[dict]) -> dict[str, list]:
     rules, found = Rules(), {}
     for metric in (Metric(**described) for described in lines[0]["metrics"]):
         known = ratios(*logarithms(lines, metric.name), metric.resolution)
-        found[metric.name] = judge_all(known, metric, rules.margin, rules.looked_for)
+        found[metric.name] = judge(known, metric, rules.margin, power.shown(known, metric, None))
     return found
 
 

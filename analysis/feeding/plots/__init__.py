@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from ... import flags
 from ...load import Results
-from ...plots.style import Drawing, looks, mark_cpu
+from ...plots.style import Drawing, figure_style, mark_cpu
 from ...stats import points
 from . import capacities, distribution, headline, heatmap, load_stages, offered, percentiles, prices, stages
 from . import throughput, timeouts, transfers, window
@@ -20,11 +20,11 @@ def draw_all(results: Results, narrow: bool = False) -> list[Drawing]:
     lacks. Figures in WHERE_MEASURED are left out if their rows are missing. `narrow`: for a phone's screen."""
     closed, styles = results.closed, Styles(results.cells, narrow)
     measured = points(closed)
-    with looks():
+    with figure_style():
         drawings = [figure.draw(closed, measured, styles) for figure in CLOSED] if len(closed.cells) else []
         drawings += [drawing for figure in WHERE_MEASURED if (drawing := figure.draw(results, styles))]
         for drawing in drawings:
             if drawing.figure:
                 mark_cpu(drawing.figure, results.devices)
-    legend = " ".join(filter(None, (flags.legend(results.cells), flags.limited_said(results.cells))))
+    legend = " ".join(filter(None, (flags.legend(results.cells), flags.limited_sentence(results.cells))))
     return [replace(drawing, caption=f"{drawing.caption} {legend}".strip()) for drawing in drawings]

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from ... import flags, quoted, stats, units
+from ... import flags, figure_text, stats, units
 from ...load import Results
 from ...plots.style import Drawing, log_axis, whiskers
 from .. import choose
@@ -50,7 +50,7 @@ def _peak(axes, place: int, point, styles: Styles) -> None:
     value = point[RATE]
     whiskers(axes, point, RATE, place, styles.line(point["variant"])["color"])
     axes.plot([value], [place], **styles.marker(point["variant"]))
-    text = quoted.sign(point, True) + units.number(value) + flags.mark(point)
+    text = figure_text.sign(point, True) + units.number(value) + flags.mark(point)
     _number(axes, text, max(value, point[f"{RATE}_high"]), place)
 
 

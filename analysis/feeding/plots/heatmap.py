@@ -4,7 +4,7 @@ import matplotlib
 import numpy as np
 import pandas as pd
 
-from ... import quoted, units
+from ... import figure_text, units
 from ...load import Results
 from ...plots.style import Drawing
 from .styles import ON_BRIGHT, ON_DIM, Styles, by_variant
@@ -56,7 +56,7 @@ def _grid(variant: str, chosen: pd.DataFrame, axes: list[str]) -> tuple[str, pd.
 
 def _text(point: pd.Series) -> str:
     unstable = "\nunstable" if "throughput" in point["unstable"] else ""
-    return quoted.sign(point, True) + units.number(point[RATE]) + unstable
+    return figure_text.sign(point, True) + units.number(point[RATE]) + unstable
 
 
 def ink(share: float) -> str:

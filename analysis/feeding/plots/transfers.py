@@ -3,7 +3,7 @@
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from ... import quoted, units
+from ... import figure_text, units
 from ...load import Results
 from ...plots.style import Drawing
 from .. import transfers
@@ -73,7 +73,7 @@ def _cell(axes: Axes, column: int, row: int, place: transfers.Place) -> None:
 
 def _cell_lines(place: transfers.Place) -> list[str]:
     best, second = place.best, place.second
-    lines = [best["transfer"], quoted.sign(best, True) + units.messages_per_second(best[transfers.METRIC])]
+    lines = [best["transfer"], figure_text.sign(best, True) + units.messages_per_second(best[transfers.METRIC])]
     if "throughput" in best["unstable"]:
         lines.append("unstable")
     if second is None:

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from ... import quoted, units
+from ... import figure_text, units
 from ...document import Table, markdown_table
 from ...load import Results
-from ...report import told
+from ...report import with_origin
 from ...stats import explained
 from ..columns import Column, number, table
 from ..headline import of_ceiling
@@ -61,7 +61,7 @@ def pair_text(results: Results) -> str:
 
 
 def _with_note(results: Results, parts: list[str], note: str) -> str:
-    return told(results, [*parts, " ".join([note, *explained(results.closed)])])
+    return with_origin(results, [*parts, " ".join([note, *explained(results.closed)])])
 
 
 class Best(NamedTuple):
@@ -80,7 +80,7 @@ def _best_cell(best: Best, metric: ring.Metric, leave_out: Iterable[str] = ("pay
     candidates, point = best
     if point is None:
         return units.NOTHING
-    value = quoted.figure(metric.formatter, point, metric.column, metric.larger)
+    value = figure_text.figure(metric.formatter, point, metric.column, metric.larger)
     where = ring.wording(point["settings"], (*leave_out, "slots") if point["window"] == 1 else leave_out)
     count, ran = point["repetitions"], point["ran"]
     fewer = f", {count} of {ran} repetitions count" if count < ran else ""
@@ -131,7 +131,7 @@ def peaks(found: pd.DataFrame) -> Table:
         number("host threads", lambda best: units.number(best.point["host_threads"])),
         Column("slots", lambda best: _slots(best.point)),
         number("peak verified messages", lambda best: _best_cell(best, RATE, ("payload_bytes", "producers", "slots"))),
-        number("each way", lambda best: quoted.bound(best.point, True) + BYTES.formatter(best.point[BYTES.column])),
+        number("each way", lambda best: figure_text.bound(best.point, True) + BYTES.formatter(best.point[BYTES.column])),
         number("of its ceiling", lambda best: of_ceiling(best.point)),
         *([number("of both copy engines", lambda best: _of_copies(best.point))] if copies else []),
     ]
@@ -147,7 +147,7 @@ def _of_copies(point: pd.Series) -> str:
     limit = point["limits"].get(COPIES)
     if not limit or point["payload_bytes"] < COPIES_FROM:
         return units.NOTHING
-    return quoted.bound(point, True) + units.percent(point[BYTES.column] / limit)
+    return figure_text.bound(point, True) + units.percent(point[BYTES.column] / limit)
 
 
 def lone_latency(found: pd.DataFrame) -> Table:
@@ -158,7 +158,7 @@ def lone_latency(found: pd.DataFrame) -> Table:
     columns = [
         Column("payload", lambda best: units.size(best.point["payload_bytes"])),
         number("p50", lambda best: _best_cell(best, P50)),
-        number("p99", lambda best: quoted.figure(units.nanoseconds, best.point, "p99", False)),
+        number("p99", lambda best: figure_text.figure(units.nanoseconds, best.point, "p99", False)),
         *(number(title, partial(_limit, name)) for name, title in floors.items()),
     ]
     return table(columns, [best for best in lines if best.point is not None])
@@ -190,4 +190,4 @@ def one_pair(found: pd.DataFrame) -> Table:
 def _share(own: pd.Series, alone: pd.Series | None) -> str:
     if alone is None:
         return units.NOTHING
-    return quoted.bound(own, True) + units.percent(own[RATE.column] / alone[RATE.column])
+    return figure_text.bound(own, True) + units.percent(own[RATE.column] / alone[RATE.column])

@@ -8,7 +8,7 @@ from ...figures import links, pngs
 from ...files import say, write_all
 from ...load import Results, load
 from ...marked import rewrite
-from ...report import told
+from ...report import with_origin
 from . import axes, plots
 from . import points as ring
 
@@ -32,7 +32,7 @@ def axes_text(results: Results, note: Path, figures: str | None) -> str:
     parts = [markdown_table(table), how] if table else [NOTHING]
     pictures = [(title, Path(figures) / f"{name}.png") for name, title in plots.NAMES.items()] if figures else []
     shown = [(title, picture) for title, picture in pictures if picture.is_file()]
-    return "\n\n".join([told(results, parts), *links(note, shown)])
+    return "\n\n".join([with_origin(results, parts), *links(note, shown)])
 
 
 NOTHING = "The rows have no two points that differ only in one axis of the ring."

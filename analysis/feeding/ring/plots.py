@@ -6,7 +6,7 @@ import pandas as pd
 
 from ... import units
 from ...load import Results
-from ...plots.style import LIMIT_COLOUR, Drawing, at_least, log_axis, looks, mark_cpu, new_figure
+from ...plots.style import LIMIT_COLOUR, Drawing, at_least, log_axis, figure_style, mark_cpu, new_figure
 from ...plots.style import shared_legend, value_axis
 from ..plots.styles import error_bars, errors
 from . import axes as tables
@@ -24,7 +24,7 @@ def draw_all(results: Results) -> list[Drawing]:
     """The figures for which the rows have points."""
     points = ring.read(results)
     drawings = []
-    with looks():
+    with figure_style():
         for name, (title, draw) in FIGURES.items():
             figure = draw(points)
             if figure:

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from ... import quoted, stats, units
+from ... import figure_text, stats, units
 from ...errors import BadInput
 from ...load import Results
 from ...sections import Section
-from ...tables import axis_said
+from ...tables import axis_value_label
 from ..details import NAMES, SAID
 
 # Axes whose values have a fixed order.
@@ -22,7 +22,7 @@ ORDER = {
 }
 UNSET = {0, "none", "auto"}  # not swept: the queue chose the value, or the axis does not apply
 DEFAULTS = UNSET | {"in_order", "spin"}  # values that texts leave out
-SECTION = Section(names=NAMES, said=SAID)
+SECTION = Section(names=NAMES, value_labels=SAID)
 # The axes that texts leave out, because a directory has only one value of each.
 FIXED = ("queue", "workload", "device", "flops_per_byte")
 # The other axes, in the order in which texts name them.
@@ -47,7 +47,7 @@ class Metric:
 
     def formatted(self, point, formatter: Callable) -> str:
         """'226 M msg/s', or '≥226 M msg/s' if the load generator was the limit."""
-        return quoted.sign(point, self.larger) + formatter(point[self.column])
+        return figure_text.sign(point, self.larger) + formatter(point[self.column])
 
 
 RATE = Metric(
@@ -135,7 +135,7 @@ def wording(settings: dict, leave_out: Iterable[str] = ()) -> str:
     """Settings in words, in a fixed order; the text for a lone message leaves out the window."""
     unnamed = {*leave_out, *(("producers", "window", "batch", "lanes") if settings.get("window") == 1 else ())}
     named = [axis for axis in NAMED if axis in settings and axis not in unnamed and settings[axis] not in DEFAULTS]
-    words = [axis_said(SECTION, NAMES.get(axis, axis), axis, settings[axis]) for axis in named]
+    words = [axis_value_label(SECTION, NAMES.get(axis, axis), axis, settings[axis]) for axis in named]
     return ", ".join(words).replace("notify ", "by ")
 
 

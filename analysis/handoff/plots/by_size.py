@@ -38,8 +38,8 @@ class BySize:
         figure, axes = panels(len(uses), 5.6, 4.8, narrow, sharey=True)
         for one, use in zip(axes, uses):
             self._panel(one, some[some["use"] == use])
-            told = tables.place(results, some.iloc[0], handoff.told_axes(results))
-            one.set_title(f"{use}\n{told}", loc="left", fontsize=10.5)
+            setting = tables.place(results, some.iloc[0], handoff.named_axes(results))
+            one.set_title(f"{use}\n{setting}", loc="left", fontsize=10.5)
         shared_legend(figure, axes, below=narrow)
         return Drawing(self.NAME, self.TITLE, f"{self.caption} {MEDIANS}", figure)
 
@@ -56,8 +56,8 @@ class BySize:
 
 def _floors(axes: Axes, some: pd.DataFrame) -> None:
     """Draws a line for each floor of the ways; the floors of ways that move bytes grow with the size."""
-    told = some[(some["handoff_ns_bound"] != "") & some["least_ns"].notna()]
-    for dash, (name, group) in zip(DASHES, told.groupby("handoff_ns_bound", sort=True)):
+    bounded = some[(some["handoff_ns_bound"] != "") & some["least_ns"].notna()]
+    for dash, (name, group) in zip(DASHES, bounded.groupby("handoff_ns_bound", sort=True)):
         least = group.groupby("bytes")["least_ns"].median()
         label = textwrap.fill(f"floor: {name}", LABEL)
         line = {"color": LIMIT_COLOUR, "linestyle": dash, "linewidth": 1.1, "zorder": 1}

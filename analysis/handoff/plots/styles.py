@@ -4,7 +4,7 @@ violet, ways that move bytes have warm colours, and Redis is green as elsewhere.
 import pandas as pd
 from matplotlib.axes import Axes
 
-LOOKS = {
+STYLES = {
     "redis_value": ("#009E73", "^"),
     "shm_copy": ("#E69F00", "v"),
     "shm_pinned": ("#D55E00", "o"),
@@ -18,16 +18,12 @@ OTHER = ("#8A7F00", "h")
 LARGEST, SMALLEST = 9, 4  # marker sizes in points
 
 
-def look(way: str) -> tuple[str, str]:
-    return LOOKS.get(way, OTHER)
-
-
 def lines(axes: Axes, points: pd.DataFrame, x: str, y: str) -> None:
     """Draws one line per way, with the 95 % intervals as whiskers. Later ways have smaller markers, so that those below
     them stay visible: the ways that share memory take the same time."""
     for number, (variant, line) in enumerate(points.dropna(subset=[y]).groupby("variant", sort=False)):
         line = line.sort_values(x)
-        colour, marker = look(line["way"].iloc[0])
+        colour, marker = STYLES.get(line["way"].iloc[0], OTHER)
         reach = [(line[y] - line[f"{y}_low"]).to_numpy(), (line[f"{y}_high"] - line[y]).to_numpy()]
         where, heights = line[x].to_numpy(), line[y].to_numpy()
         axes.errorbar(where, heights, yerr=reach, fmt="none", color=colour, elinewidth=1, capsize=2, alpha=0.6)

@@ -8,9 +8,9 @@ from matplotlib.axes import Axes
 from ... import tables
 from ...load import Results
 from ...plots.style import Drawing, panels, shared_legend
-from .. import axes as known
+from .. import along
 from .. import points as overlap
-from .styles import EDGE, LEAST, clipped, look, reach
+from .styles import EDGE, LEAST, OTHER, STYLES, clipped, reach
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class ByAxis:
 
     NAME: str
     TITLE: str
-    axis: known.Axis
+    axis: along.Axis
 
     def draw(self, results: Results, narrow: bool) -> Drawing | None:
         """The figure; None if no pipeline was measured at two values."""
@@ -35,15 +35,12 @@ class ByAxis:
         figure, axes = panels(len(found), 5.6, 4.4, narrow)
         for one, (name, some) in zip(axes, found.items()):
             self._panel(one, some)
-            told = [axis for axis in overlap.setting_axes(results) if axis not in self._unsaid]
-            context = tables.place(results, some.iloc[0], told)
+            hidden = ("items", "stage_blocks", self.axis.name, *self.axis.moving)
+            shown = [axis for axis in overlap.named_axes(results) if axis not in hidden]
+            context = tables.place(results, some.iloc[0], shown)
             one.set_title(f"{name}\n{context}".strip(), loc="left", fontsize=10.5)
         shared_legend(figure, axes, below=narrow)
         return Drawing(self.NAME, self.TITLE, self._caption, figure)
-
-    @property
-    def _unsaid(self) -> tuple[str, ...]:
-        return ("device", "items", "stage_blocks", self.axis.name, *self.axis.moving)
 
     @property
     def _caption(self) -> str:
@@ -60,7 +57,7 @@ class ByAxis:
         labels = {point[name]: self.axis.step(point) for _, point in some.iterrows()}
         for variant in some.sort_values(["place", "rank"])["variant"].unique():
             line = some[some["variant"] == variant].sort_values(name, key=lambda column: column.map(steps.index))
-            colour, marker = look(line["strategy"].iloc[0])
+            colour, marker = STYLES.get(line["strategy"].iloc[0], OTHER)
             places = [steps.index(value) for value in line[name]]
             for place, (_, point) in zip(places, line.iterrows()):
                 axes.plot([place, place], clipped(reach(point, overlap.EFFICIENCY)), color=colour, linewidth=1, alpha=0.6)
@@ -74,7 +71,7 @@ class ByAxis:
 
 
 ALL = (
-    ByAxis("overlap_balance", "Overlap efficiency by balance", known.BALANCE),
-    ByAxis("overlap_items", "Overlap efficiency by item size", known.ITEM),
-    ByAxis("overlap_depth", "Overlap efficiency by depth", known.DEPTH),
+    ByAxis("overlap_balance", "Overlap efficiency by balance", along.BALANCE),
+    ByAxis("overlap_items", "Overlap efficiency by item size", along.ITEM),
+    ByAxis("overlap_depth", "Overlap efficiency by depth", along.DEPTH),
 )

@@ -8,7 +8,7 @@ from ...load import Results
 from ...plots.style import Drawing, panels
 from .. import points as overlap
 from .. import strategies
-from .styles import EDGE, LEAST, clipped, look, reach
+from .styles import EDGE, LEAST, OTHER, STYLES, clipped, reach
 
 NAME, TITLE = "overlap_strategies", "Overlap efficiency by strategy"
 # Column, distance from the middle of the line, and whether the marker is filled.
@@ -26,8 +26,8 @@ def draw(results: Results, narrow: bool) -> Drawing | None:
     for one, (name, points) in zip(axes, shared.items()):
         _panel(one, results, points)
         one.set_ylim(most - 0.4, -0.6)
-        told = [axis for axis in overlap.setting_axes(results) if axis not in ("device", "items", "stage_blocks")]
-        one.set_title(f"{name}\n{tables.place(results, points.iloc[0], told)}", loc="left", fontsize=10.5)
+        shown = [axis for axis in overlap.named_axes(results) if axis not in ("items", "stage_blocks")]
+        one.set_title(f"{name}\n{tables.place(results, points.iloc[0], shown)}", loc="left", fontsize=10.5)
     return Drawing(NAME, TITLE, CAPTION, figure)
 
 
@@ -42,7 +42,7 @@ CAPTION = (
 
 def _panel(axes: Axes, results: Results, points: pd.DataFrame) -> None:
     for place, (_, point) in enumerate(points.iterrows()):
-        colour, marker = look(point["strategy"])
+        colour, marker = STYLES.get(point["strategy"], OTHER)
         for column, shift, filled in KINDS:
             value, y = point[column], place - shift  # the y axis is inverted: the first strategy is at the top
             if value != value:

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-LOOKS = {
+STYLES = {
     "serial": ("#7F7F7F", "x"),
     "two_stream": ("#CC79A7", "D"),
     "ping_pong": ("#E69F00", "v"),
@@ -17,10 +17,6 @@ LOOKS = {
 OTHER = ("#999999", "p")
 EDGE = "#555555"  # lines at no overlap and at full overlap
 LEAST = -0.5  # lower values are drawn here, labelled; a strategy that loses much would squeeze the others
-
-
-def look(strategy: str) -> tuple[str, str]:
-    return LOOKS.get(strategy, OTHER)
 
 
 def reach(point: pd.Series, column: str) -> tuple[float, float]:

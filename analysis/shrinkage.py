@@ -1,4 +1,4 @@
-"""Moderated variances of many points with only a few values each.
+"""Shrunken variances of many points with only a few values each.
 
 Two to five repetitions give only a poor estimate of a point's own variance, so Student's t would be wide. A common
 variance would be wrong for most points: some vary by 0.5 %, others by 15 %. The empirical Bayes estimate of Smyth
@@ -15,8 +15,8 @@ ENOUGH = 3  # minimum number of points for estimating a common variance
 LEAST = 1e-5  # lower limit as a share of the median, because the variance 0 of equal repetitions has no logarithm
 
 
-def moderate(variances: np.ndarray, freedoms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The moderated variances and their degrees of freedom. A variance without a degree of freedom is NaN and stays
+def shrink(variances: np.ndarray, freedoms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The shrunken variances and their degrees of freedom. A variance without a degree of freedom is NaN and stays
     NaN."""
     known = np.isfinite(variances) & (freedoms > 0)
     if known.sum() < ENOUGH or np.median(variances[known]) == 0:

@@ -25,9 +25,9 @@ def sign(point, larger: bool) -> str:
 def figure(formatter, point, column: str, larger: bool, ranged: Collection[str] = (flags.LATE,)) -> str:
     """The figure in words. `larger`: whether higher is better. `ranged`: flags that add a line with the lowest and the
     highest repetition."""
-    said = units.spread(formatter, point[column], point[f"{column}_low"], point[f"{column}_high"]) + flags.mark(point)
-    said = bound(point, larger) + said
+    value = units.spread(formatter, point[column], point[f"{column}_low"], point[f"{column}_high"]) + flags.mark(point)
+    value = bound(point, larger) + value
     least, greatest = point[f"{column}_least"], point[f"{column}_greatest"]
     if least == greatest or not set(ranged) & set(point["flags"]):
-        return said
-    return f"{said}\n{formatter(least)} to {formatter(greatest)}"
+        return value
+    return f"{value}\n{formatter(least)} to {formatter(greatest)}"

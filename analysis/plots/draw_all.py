@@ -5,13 +5,13 @@ from dataclasses import replace
 
 from .. import flags
 from ..load import Results
-from .style import Drawing, looks, mark_cpu
+from .style import Drawing, figure_style, mark_cpu
 
 
-def draw_all(figures: Iterable, results: Results, narrow: bool) -> list[Drawing]:
+def draw_all(figures: Iterable, results: Results, narrow: bool = False) -> list[Drawing]:
     """The drawings in the order of `figures`, which are modules or objects with `draw(results, narrow)`. `narrow`: for
     a phone's screen."""
-    with looks():
+    with figure_style():
         drawings = [drawing for figure in figures if (drawing := figure.draw(results, narrow))]
         for drawing in drawings:
             mark_cpu(drawing.figure, results.devices)

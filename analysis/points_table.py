@@ -2,15 +2,15 @@
 
 import pandas as pd
 
-from . import flags, quoted, stability, stats, units
+from . import figure_text, flags, stability, stats, units
 from .document import Block, Heading, Table, Text
 from .load import Results
 from .tables import figure_name, place, varying
 
 TITLE = "Every point"
 NOTE = (
-    f"{quoted.NOTE} Below a marked figure are its lowest and its highest repetition. Below a figure is also its ratio "
-    "to the limit that binds it, measured / limit (for a distribution, that of its p50)."
+    f"{figure_text.NOTE} Below a marked figure are its lowest and its highest repetition. Below a figure is also its "
+    "ratio to the limit that binds it, measured / limit (for a distribution, that of its p50)."
 )
 
 
@@ -59,9 +59,9 @@ def table(results: Results, measured: pd.DataFrame) -> Table:
 def _figure(results: Results, point: dict, figure, percentile: str) -> str:
     metric, formatter = results.experiment.metric(figure, percentile), results.experiment.formatter(figure.name)
     column = metric.column
-    told = quoted.figure(formatter, point, column, figure.higher, flags.CODES)
+    value = figure_text.figure(formatter, point, column, figure.higher, flags.CODES)
     ratio, bound = point[f"{figure.name}_ratio"], point[f"{figure.name}_bound"]
     if bound and percentile in ("", "p50"):
         share = units.percent(ratio) + " of" if figure.higher else units.ratio(ratio) + " ×"
-        told += f"\n{share} {bound}"
-    return told + stability.mark(point, metric.name)
+        value += f"\n{share} {bound}"
+    return value + stability.mark(point, metric.name)

@@ -17,13 +17,13 @@ ASKED = {
 def blocks(results: Results) -> list[Block]:
     """A short paragraph; empty if there is nothing to report."""
     cells = results.cells
-    said = [*_flagged(cells), *_disturbed(cells), *_precision(cells), *_search_sentence(results.tries)]
-    return [Text(" ".join(said), "note")] if said else []
+    sentences = [*_flagged(cells), *_disturbed(cells), *_precision(cells), *_search_sentence(results.tries)]
+    return [Text(" ".join(sentences), "note")] if sentences else []
 
 
 def _flagged(cells: pd.DataFrame) -> list[str]:
-    told, limited = flags.legend(cells), flags.limited_said(cells)
-    marked = [f"Marked rows are part of every median, interval and range: {told}"] if told else []
+    legend, limited = flags.legend(cells), flags.limited_sentence(cells)
+    marked = [f"Marked rows are part of every median, interval and range: {legend}"] if legend else []
     return [*marked, *([limited] if limited else [])]
 
 
@@ -41,16 +41,16 @@ def _disturbed(cells: pd.DataFrame) -> list[str]:
     left_out = int(((cells["status"] == "invalid") & (cells["cause"] == flags.DISTURBED) & ~shown).sum())
     kept = int(((cells["status"] == "ok") & (cells["disturbances"].str.len() > 0)).sum())
     given_up = sum(stop.get("reason") == "disturbed" for stop in cells["stop"])
-    said = []
+    sentences = []
     if left_out:
-        said.append(
+        sentences.append(
             f"{left_out} of {len(cells)} repetitions were disturbed; they were left out and measured again."
         )
     if given_up:
-        said.append(f"{given_up} point(s) were given up because too many of their repetitions were disturbed.")
+        sentences.append(f"{given_up} point(s) were given up because too many of their repetitions were disturbed.")
     if kept:
-        said.append(f"{kept} repetition(s) were disturbed but count, as requested for this run.")
-    return said
+        sentences.append(f"{kept} repetition(s) were disturbed but count, as requested for this run.")
+    return sentences
 
 
 def _precision(cells: pd.DataFrame) -> list[str]:
@@ -58,6 +58,7 @@ def _precision(cells: pd.DataFrame) -> list[str]:
     if reasons.empty:
         return []
     counts = reasons.value_counts()
-    told = [f"{counts.get('precise', 0)} of {len(reasons)} points met it"]
-    told += [f"{counts[reason]} {what}" for reason, what in ASKED.items() if reason != "precise" and reason in counts]
-    return [f"Repetitions continued until the 95 % intervals met the requested precision: {', '.join(told)}."]
+    outcomes = [f"{counts.get('precise', 0)} of {len(reasons)} points met it"]
+    others = {reason: what for reason, what in ASKED.items() if reason != "precise" and reason in counts}
+    outcomes += [f"{counts[reason]} {what}" for reason, what in others.items()]
+    return [f"Repetitions continued until the 95 % intervals met the requested precision: {', '.join(outcomes)}."]
