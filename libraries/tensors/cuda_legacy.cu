@@ -17,7 +17,7 @@ class LegacyChunk final : public CudaChunk {
   LegacyChunk(std::size_t bytes, int device) : CudaChunk(bytes, device) {
     check_memory(cudaMalloc(reinterpret_cast<void**>(&data_), bytes), "cudaMalloc");
     try {
-      const GeneratorCheck generator_check;
+      const DriverCheck generator_check;
       const DriverFunction<decltype(cuMemGetAddressRange)> range("cuMemGetAddressRange", 3020);
       CUdeviceptr base = 0;
       std::size_t size = 0;

@@ -71,7 +71,7 @@ struct CudaMemory::Words {
   }
   DriverFunction<decltype(cuStreamWriteValue64)> write{"cuStreamWriteValue64", 12000};
   DriverFunction<decltype(cuStreamWaitValue64)> await{"cuStreamWaitValue64", 12000};
-  GeneratorCheck check;
+  DriverCheck check;
   std::mutex mutex;
   std::map<std::byte*, CUdeviceptr> parts;
 };

@@ -37,7 +37,7 @@ class DriverFunction {
 };
 
 /// Checks a result; throws OutOfMemory, or Failure with the driver's name for the error.
-class GeneratorCheck {
+class DriverCheck {
  public:
   void operator()(CUresult result, const char* what) const {
     if (result == CUDA_SUCCESS) return;
@@ -98,7 +98,7 @@ class OnDevice {
       check(retain(&found, own), "cuDevicePrimaryCtxRetain");
       return found;
     }
-    GeneratorCheck check;
+    DriverCheck check;
     DriverFunction<decltype(cuDeviceGet)> device_of{"cuDeviceGet", 2000};
     DriverFunction<decltype(cuDevicePrimaryCtxRetain)> retain{"cuDevicePrimaryCtxRetain", 7000};
     DriverFunction<decltype(cuCtxPushCurrent)> push{"cuCtxPushCurrent", 4000};

@@ -17,7 +17,7 @@ struct Driver {
   DriverFunction<decltype(cuMemUnmap)> unmap{"cuMemUnmap", 10020};
   DriverFunction<decltype(cuMemSetAccess)> set_access{"cuMemSetAccess", 10020};
   DriverFunction<decltype(cuMemGetAllocationGranularity)> granularity{"cuMemGetAllocationGranularity", 10020};
-  GeneratorCheck check;
+  DriverCheck check;
 };
 
 CUmemAllocationProp properties_of(int device) {
