@@ -123,7 +123,7 @@ MUTATIONS = [
     Mutation(
         "results are copied before they are complete",
         "variants/feeding/transfers/slots.hpp",
-        "out_->wait(*slot.worked);",
+        "out.wait(*slot.worked);",
         "",
         "*Slots*",
     ),
