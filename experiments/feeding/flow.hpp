@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "experiments/feeding/arrivals.hpp"
 #include "experiments/feeding/counts.hpp"
 #include "experiments/feeding/stage_times.hpp"
 #include "experiments/feeding/tracker.hpp"
+#include "experiments/harness/load/schedule.hpp"
 #include "experiments/harness/measure/histogram.hpp"
 #include "variants/feeding/queue.hpp"
 
