@@ -11,7 +11,7 @@
 
 #include "common/error.hpp"
 #include "libraries/tensors/memory.hpp"
-#include "libraries/tensors/words.hpp"
+#include "libraries/tensors/tensor.hpp"
 
 namespace feedrate::tensors {
 
