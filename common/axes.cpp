@@ -30,7 +30,7 @@ double number_of(const Value& value) {
   return real == nullptr ? 0 : *real;
 }
 
-Axis number_axis(std::string name, std::uint64_t standard, const Limited& limits, std::string help) {
+Axis number_axis(const std::string& name, std::uint64_t standard, const Limited& limits, std::string help) {
   const auto read = [option = "--" + name, limits](const std::string& text) -> Value {
     const std::uint64_t value = parse_count(option, text);
     const auto number = static_cast<double>(value);
@@ -42,11 +42,10 @@ Axis number_axis(std::string name, std::uint64_t standard, const Limited& limits
     }
     return value;
   };
-  std::string key = key_of(name, limits);
-  return {std::move(name), std::move(key), std::move(help), standard, read, {}, limits.least, limits.most};
+  return {name, key_of(name, limits), std::move(help), standard, read, {}, limits.least, limits.most};
 }
 
-Axis real_axis(std::string name, double standard, const Limited& limits, std::string help) {
+Axis real_axis(const std::string& name, double standard, const Limited& limits, std::string help) {
   const auto read = [option = "--" + name, limits](const std::string& text) -> Value {
     const double value = parse_number(option, text);
     if (!(value >= limits.least && value <= limits.most)) {
@@ -54,11 +53,10 @@ Axis real_axis(std::string name, double standard, const Limited& limits, std::st
     }
     return value;
   };
-  std::string key = key_of(name, limits);
-  return {std::move(name), std::move(key), std::move(help), standard, read, {}, limits.least, limits.most};
+  return {name, key_of(name, limits), std::move(help), standard, read, {}, limits.least, limits.most};
 }
 
-Axis word_axis(std::string name, std::string standard, std::function<std::vector<std::string>()> words,
+Axis word_axis(const std::string& name, std::string standard, std::function<std::vector<std::string>()> words,
                std::string help) {
   const auto read = [option = "--" + name, words](const std::string& text) -> Value {
     const std::vector<std::string> allowed = words();
@@ -67,25 +65,22 @@ Axis word_axis(std::string name, std::string standard, std::function<std::vector
     }
     return text;
   };
-  std::string key = key_of(name);
-  return {std::move(name), std::move(key), std::move(help), std::move(standard), read, std::move(words)};
+  return {name, key_of(name), std::move(help), std::move(standard), read, std::move(words)};
 }
 
-Axis text_axis(std::string name, std::string standard, std::function<void(const std::string&)> check,
+Axis text_axis(const std::string& name, std::string standard, std::function<void(const std::string&)> check,
                std::string help) {
   const auto read = [name, standard, check = std::move(check)](const std::string& text) -> Value {
     if (utf8_escaped(text) != text) throw BadInput("--" + name, utf8_escaped(text), "UTF-8");
     if (text != standard) check(text);
     return text;
   };
-  std::string key = key_of(name);
-  return {std::move(name), std::move(key), std::move(help), std::move(standard), read, {}, 0, 0, true};
+  return {name, key_of(name), std::move(help), std::move(standard), read, {}, 0, 0, true};
 }
 
-Axis raw_axis(std::string name, std::string standard, std::string help) {
-  std::string key = key_of(name);
+Axis raw_axis(const std::string& name, std::string standard, std::string help) {
   const auto read = [](const std::string& text) -> Value { return text; };
-  return {std::move(name), std::move(key), std::move(help), std::move(standard), read, {}, 0, 0, true};
+  return {name, key_of(name), std::move(help), std::move(standard), read, {}, 0, 0, true};
 }
 
 Values values_on(const std::vector<Axis>& axes, const Values& given) {

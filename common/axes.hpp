@@ -55,15 +55,16 @@ struct Limited {
   std::string key = {};  ///< name in rows, if it differs from the axis name
 };
 
-Axis number_axis(std::string name, std::uint64_t standard, const Limited&, std::string help);
-Axis real_axis(std::string name, double standard, const Limited&, std::string help);
-Axis word_axis(std::string name, std::string standard, std::function<std::vector<std::string>()> words,
+Axis number_axis(const std::string& name, std::uint64_t standard, const Limited&, std::string help);
+Axis real_axis(const std::string& name, double standard, const Limited&, std::string help);
+Axis word_axis(const std::string& name, std::string standard, std::function<std::vector<std::string>()> words,
                std::string help);
 /// An axis of free text; `check` throws BadInput for text that is not allowed. The default value is always allowed.
-Axis text_axis(std::string name, std::string standard, std::function<void(const std::string&)> check, std::string help);
+Axis text_axis(const std::string& name, std::string standard, std::function<void(const std::string&)> check,
+               std::string help);
 
 /// An axis of unchecked text: a path or URL of this system, which need not be UTF-8.
-Axis raw_axis(std::string name, std::string standard, std::string help);
+Axis raw_axis(const std::string& name, std::string standard, std::string help);
 
 /// The axes whose values fill the fields of a T.
 template <class T>

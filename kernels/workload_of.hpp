@@ -1,9 +1,6 @@
 #pragma once
 #include <algorithm>
-#include <cmath>
 #include <cstring>
-#include <numeric>
-#include <type_traits>
 #include <vector>
 
 #include "common/payload/payload.hpp"

@@ -28,24 +28,16 @@ class CudaGraph final : public Graph {
     return keep(work);
   }
   Node add(const Kernel& kernel, const BatchView& batch, unsigned block, std::span<const Node> after) override {
-    const auto before = handles(after);
     Work work{.kernel = &kernel, .batch = batch, .block = block};
-    kernel.with_cuda_launch(batch, block, [&](const CudaLaunch& launch) {
-      const cudaKernelNodeParams parameters = parameters_of(launch);
-      check(cudaGraphAddKernelNode(&work.node, graph_, before.data(), before.size(), &parameters),
-            "cudaGraphAddKernelNode");
-    });
+    kernel.with_cuda_launch(batch, block, [&](const CudaLaunch& launch) { work.node = kernel_node(launch, after); });
     return keep(work);
   }
   Node add(const Launchable& launchable, std::span<const Node> after) override {
-    const auto before = handles(after);
     Work work{};
     launchable.with_cuda_launch([&](const CudaLaunch& launch) {
       if (launch.cluster.size() != 1)
         throw Failure("a kernel with clusters cannot be added to a graph; capture it instead");
-      const cudaKernelNodeParams parameters = parameters_of(launch);
-      check(cudaGraphAddKernelNode(&work.node, graph_, before.data(), before.size(), &parameters),
-            "cudaGraphAddKernelNode");
+      work.node = kernel_node(launch, after);
     });
     return keep(work);
   }
@@ -95,6 +87,13 @@ class CudaGraph final : public Graph {
     parameters.sharedMemBytes = launch.shared_bytes;
     parameters.kernelParams = launch.arguments;
     return parameters;
+  }
+  cudaGraphNode_t kernel_node(const CudaLaunch& launch, std::span<const Node> after) const {
+    const auto before = handles(after);
+    const cudaKernelNodeParams parameters = parameters_of(launch);
+    cudaGraphNode_t node = nullptr;
+    check(cudaGraphAddKernelNode(&node, graph_, before.data(), before.size(), &parameters), "cudaGraphAddKernelNode");
+    return node;
   }
   std::vector<cudaGraphNode_t> handles(std::span<const Node> nodes) const {
     std::vector<cudaGraphNode_t> found;

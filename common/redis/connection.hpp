@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "common/error.hpp"
 #include "common/redis/url.hpp"
-#include "common/service_failure.hpp"
 
 namespace feedrate::redis {
 

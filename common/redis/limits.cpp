@@ -1,5 +1,3 @@
-#include "common/redis/limits.hpp"
-
 #include <cstring>
 #include <future>
 #include <vector>
@@ -7,6 +5,7 @@
 #include "common/clock.hpp"
 #include "common/redis/cluster.hpp"
 #include "common/redis/own_keys.hpp"
+#include "common/redis/service.hpp"
 
 namespace feedrate::redis {
 namespace {
@@ -50,6 +49,13 @@ double elements_per_second(const RedisSettings& settings, const std::string& nam
   return total;
 }
 
+Step both(const Step& first, const Step& second) {
+  return [=](Connection& connection, const std::string& key) {
+    first(connection, key);
+    second(connection, key);
+  };
+}
+
 /// Replaces a key with an empty one made by `create`. The key expires, in case this process is killed.
 void begin_anew(Connection& connection, const std::string& key, const std::vector<std::string_view>& create) {
   connection.append({"MULTI"});
@@ -76,8 +82,10 @@ void push(Connection& connection, const std::string& key) {
     connection.flush();
   }
 }
-void pop(Connection& connection, const std::string& key) {
-  for (unsigned run = 0; run < kRuns; ++run) connection.append({"RPOP", key, std::to_string(kElements)});
+Step take(const char* command) {
+  return [command](Connection& connection, const std::string& key) {
+    for (unsigned run = 0; run < kRuns; ++run) connection.append({command, key, std::to_string(kElements)});
+  };
 }
 void add(Connection& connection, const std::string& key) {
   static const std::string element(kElement, 'x');
@@ -104,9 +112,6 @@ void add_sorted(Connection& connection, const std::string& key) {
     connection.flush();
   }
 }
-void pop_sorted(Connection& connection, const std::string& key) {
-  for (unsigned run = 0; run < kRuns; ++run) connection.append({"ZPOPMIN", key, std::to_string(kElements)});
-}
 void large_elements(Connection& connection, const std::string& key) {
   static const std::string element(64 << 10, 'x');
   for (std::size_t i = 0; i < kLargeElements; ++i) {
@@ -117,9 +122,9 @@ void large_elements(Connection& connection, const std::string& key) {
 
 }  // namespace
 
-void add_limits(LimitList& limits, const RedisSettings& asked) {
-  RedisSettings settings = asked;
-  settings.url = Cluster(asked.url).server_of(asked.own_prefix);
+void RedisService::add_limits(LimitList& limits) {
+  RedisSettings settings = settings_;
+  settings.url = Cluster(settings.url).server_of(settings.own_prefix);
   const Scope scope = service_scope("redis");
   limits.add(
       {"redis_round_trip_ns", Quantity::nanoseconds, scope, "PING and its reply, one spinning connection, median"},
@@ -138,30 +143,15 @@ void add_limits(LimitList& limits, const RedisSettings& asked) {
   };
   measure("redis_list_push_per_second", "LPUSH of 64 B elements, 512 per command, 4 pipelined connections", new_list,
           push);
-  measure(
-      "redis_list_pop_per_second", "RPOP of 64 B elements, 512 per command, 4 pipelined connections",
-      [](Connection& connection, const std::string& key) {
-        new_list(connection, key);
-        push(connection, key);
-      },
-      pop);
+  measure("redis_list_pop_per_second", "RPOP of 64 B elements, 512 per command, 4 pipelined connections",
+          both(new_list, push), take("RPOP"));
   measure("redis_sorted_set_add_per_second", "ZADD of 64 B elements, 512 per command, 4 pipelined connections",
           new_sorted_set, add_sorted);
-  measure(
-      "redis_sorted_set_pop_per_second", "ZPOPMIN of 64 B elements, 512 per command, 4 pipelined connections",
-      [](Connection& connection, const std::string& key) {
-        new_sorted_set(connection, key);
-        add_sorted(connection, key);
-      },
-      pop_sorted);
+  measure("redis_sorted_set_pop_per_second", "ZPOPMIN of 64 B elements, 512 per command, 4 pipelined connections",
+          both(new_sorted_set, add_sorted), take("ZPOPMIN"));
   measure("redis_stream_add_per_second", "XADD of 64 B entries, 4 pipelined connections", new_stream, add);
-  measure(
-      "redis_stream_read_per_second", "XREAD of 64 B entries, 512 per command, 4 pipelined connections",
-      [](Connection& connection, const std::string& key) {
-        new_stream(connection, key);
-        add(connection, key);
-      },
-      read);
+  measure("redis_stream_read_per_second", "XREAD of 64 B entries, 512 per command, 4 pipelined connections",
+          both(new_stream, add), read);
   limits.add({"redis_bytes_per_second", Quantity::bytes_per_second, scope,
               "64 KiB elements pushed to a list and popped, 4 pipelined connections"},
              [&] {

@@ -7,14 +7,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "common/clock.hpp"
 #include "common/error.hpp"
+#include "common/own_executable.hpp"
 #include "common/redis/connection.hpp"
 #include "common/threads/threads.hpp"
 
@@ -49,31 +51,20 @@ PrivateServer::PrivateServer() {
   const auto log = folder_ / "redis.log";
   // Uses several I/O threads only if there are spare cores: they relieve the single command thread of socket copies.
   const std::string io_threads = available_cores() >= 8 ? "4" : "1";
-  const std::string dir = folder_.path().string(), path = socket().string(), log_path = log.string();
-  const std::array<const char*, 24> arguments{program.c_str(),
-                                              "--port",
-                                              "0",
-                                              "--unixsocket",
-                                              path.c_str(),
-                                              "--unixsocketperm",
-                                              "700",
-                                              "--dir",
-                                              dir.c_str(),
-                                              "--save",
-                                              "",
-                                              "--appendonly",
-                                              "no",
-                                              "--logfile",
-                                              log_path.c_str(),
-                                              "--daemonize",
-                                              "no",
-                                              "--io-threads",
-                                              io_threads.c_str(),
-                                              "--io-threads-do-reads",
-                                              "yes",
-                                              "--proto-max-bulk-len",
-                                              "1gb",
-                                              nullptr};
+  const std::pair<const char*, std::string> settings[] = {{"--port", "0"},
+                                                          {"--unixsocket", socket().string()},
+                                                          {"--unixsocketperm", "700"},
+                                                          {"--dir", folder_.path().string()},
+                                                          {"--save", ""},
+                                                          {"--appendonly", "no"},
+                                                          {"--logfile", log.string()},
+                                                          {"--daemonize", "no"},
+                                                          {"--io-threads", io_threads},
+                                                          {"--io-threads-do-reads", "yes"},
+                                                          {"--proto-max-bulk-len", "1gb"}};
+  std::vector<std::string> words{program};
+  for (const auto& [name, value] : settings) words.insert(words.end(), {name, value});
+  const std::vector<char*> raw = raw_words(words);
   const pid_t parent = getpid();
   child_ = fork();
   if (child_ < 0) throw Failure("cannot start a private Redis server: fork failed");
@@ -87,7 +78,7 @@ PrivateServer::PrivateServer() {
     dup2(nowhere, STDIN_FILENO);
     dup2(nowhere, STDOUT_FILENO);
     dup2(nowhere, STDERR_FILENO);
-    execv(program.c_str(), const_cast<char* const*>(arguments.data()));
+    execv(program.c_str(), raw.data());
     _exit(127);
   }
   const auto deadline = now_ns() + kStartTimeoutNs;

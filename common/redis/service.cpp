@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "common/redis/connection.hpp"
-#include "common/redis/limits.hpp"
 #include "common/redis/own_keys.hpp"
 #include "common/redis/url.hpp"
 
@@ -118,8 +117,6 @@ std::map<std::string, std::string> RedisService::state() {
   }
   return state;
 }
-
-void RedisService::add_limits(LimitList& limits) { redis::add_limits(limits, settings_); }
 
 const RedisSettings& settings_of(const Service* service) {
   const auto* redis = dynamic_cast<const RedisService*>(service);

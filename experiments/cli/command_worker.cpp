@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "common/error.hpp"
-#include "common/service_failure.hpp"
 #include "common/utf8.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/options.hpp"

@@ -2,6 +2,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "experiments/harness/measure/estimate.hpp"
@@ -48,5 +49,8 @@ class Answer final : public Summary {
   ExperimentInfo info_{"feeding"};
   std::map<std::string, Measured> points_;  // by parameters
 };
+
+/// Lines that show a row of `feeding` in a terminal.
+std::vector<std::pair<std::string, std::string>> feeding_lines(const ExperimentInfo&, const Json& row);
 
 }  // namespace feedrate

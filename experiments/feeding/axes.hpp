@@ -26,6 +26,9 @@ struct Resolved {
   std::map<std::string, std::string> unused;  ///< shared axes that do not apply, with the condition under which they do
 };
 Resolved resolve(Point, Device&);
+/// Reason why a point's load is impossible; empty if it is possible. Raises `payload` to the largest payload in the mix
+/// or the trace.
+std::string why_unsupported_load(Point&, const Workload&);
 
 std::unique_ptr<Workload> make_workload(const Point&);
 

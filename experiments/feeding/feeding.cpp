@@ -99,10 +99,6 @@ void add_stages(std::span<const StageSample> samples, const ClockMap& clock, std
                       {"most_out_of_order_ns", durations.max_out_of_order_ns}};
 }
 
-}  // namespace
-
-namespace {
-
 /// Services that these points need.
 std::set<std::string> services_of(std::span<const Resolution> points) {
   std::set<std::string> services;

@@ -1,4 +1,6 @@
 #pragma once
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -7,10 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "experiments/feeding/arrivals.hpp"
-#include "experiments/feeding/counts.hpp"
 #include "experiments/feeding/stage_times.hpp"
 #include "experiments/feeding/tracker.hpp"
+#include "experiments/harness/load/schedule.hpp"
 #include "experiments/harness/measure/histogram.hpp"
 #include "variants/feeding/queue.hpp"
 
@@ -41,6 +42,23 @@ struct Work {
   bool queue_works;
   StageClock* stages = nullptr;  ///< of the pass; null while nothing is timed
 };
+
+/// Numbers of messages.
+struct Counts {
+  std::uint64_t sent = 0, received = 0, lost = 0, duplicated = 0, corrupted = 0, reordered = 0;
+};
+
+/// Description of wrong results; empty if the queue kept its guarantee. Duplicates are no failure of an at-least-once
+/// queue, and losses through a planted fault are no failure of an at-most-once queue.
+inline std::string wrong_results(const Counts& counts, Delivery delivery, bool fault_planted = false) {
+  const bool duplicates_allowed = delivery == Delivery::at_least_once;
+  const bool losses_allowed = delivery == Delivery::at_most_once && fault_planted;
+  const bool right =
+      counts.corrupted == 0 && (counts.duplicated == 0 || duplicates_allowed) && (counts.lost == 0 || losses_allowed);
+  if (right) return "";
+  return fmt::format("wrong results: {} lost, {} duplicated, {} corrupted of {} sent", counts.lost, counts.duplicated,
+                     counts.corrupted, counts.sent);
+}
 
 /// Times of a timed message, passed from the sender to the collector.
 struct Stamp {

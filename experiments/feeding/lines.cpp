@@ -1,4 +1,4 @@
-#include "experiments/feeding/lines.hpp"
+#include "experiments/feeding/answer.hpp"
 
 #include <fmt/format.h>
 

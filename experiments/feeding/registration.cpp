@@ -1,6 +1,5 @@
 #include "experiments/feeding/answer.hpp"
 #include "experiments/feeding/feeding.hpp"
-#include "experiments/feeding/lines.hpp"
 #include "experiments/harness/load/open_load.hpp"
 #include "experiments/harness/services/services.hpp"
 #include "variants/feeding/queue.hpp"

@@ -1,5 +1,4 @@
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "common/clock.hpp"

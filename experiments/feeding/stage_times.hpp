@@ -23,10 +23,6 @@ struct StageDurations {
   std::uint64_t out_of_order = 0;         ///< times before the previous stage or after the end, which were moved there
   std::uint64_t max_out_of_order_ns = 0;
 };
-/// Records every stage that occurs for all messages, with 0 if a message lacks it, so that the stages' means add up to
-/// the mean of the total.
-StageDurations stage_durations(std::span<const StageSample>, const ClockMap&);
-
 /// Calls `each(stage, begin ns, end ns, moved ns)` for the timed stages of a message, in order, with times on the
 /// host's clock. Stages follow each other from the due time until collection; because clocks differ slightly, a time
 /// outside this order is moved by `moved`.
@@ -45,6 +41,31 @@ void for_each_stage(const StageSample& sample, const ClockMap& clock, Each&& eac
     each(static_cast<Stage>(i), before, at, taken > at ? taken - at : at - taken);
     before = at;
   }
+}
+
+/// Records every stage that occurs for all messages, with 0 if a message lacks it, so that the stages' means add up to
+/// the mean of the total.
+inline StageDurations stage_durations(std::span<const StageSample> samples, const ClockMap& clock) {
+  StageDurations durations;
+  std::array<std::uint64_t, kStages> taken{};
+  constexpr auto kBrokered = static_cast<std::size_t>(Stage::brokered), kDequeued = kBrokered + 1;
+  const bool brokered = std::any_of(samples.begin(), samples.end(), [](const auto& s) { return s.times[kBrokered]; });
+  for (StageSample sample : samples) {
+    // If a broker's reply was read after the end, use the latest possible time.
+    if (brokered && sample.times[kBrokered] == 0) sample.times[kBrokered] = sample.times[kDequeued];
+    for_each_stage(sample, clock, [&](Stage stage, std::uint64_t begin, std::uint64_t end, std::uint64_t moved) {
+      const auto i = static_cast<std::size_t>(stage);
+      durations.stages[i].record(end - begin);
+      ++taken[i];
+      durations.out_of_order += moved == 0 ? 0 : 1;
+      durations.max_out_of_order_ns = std::max(durations.max_out_of_order_ns, moved);
+    });
+  }
+  for (std::size_t i = 0; i < kStages; ++i) {
+    if (taken[i] == 0) continue;
+    for (std::uint64_t rest = taken[i]; rest < samples.size(); ++rest) durations.stages[i].record(0);
+  }
+  return durations;
 }
 
 }  // namespace feedrate

@@ -22,14 +22,7 @@ struct ByAddress : F {
     const auto& at = *reinterpret_cast<const Address*>(payload);
     if (at.bytes % sizeof(Vec16) != 0 || !F::accepts(at.bytes)) return Fault::bad_length;
     if (F::result_bytes(at.bytes) > at.room) return Fault::too_long;
-    const auto* const in = reinterpret_cast<const std::byte*>(at.in);
-    if constexpr (requires(const F f) { f.fault(header, in, at.bytes); }) {
-      return F::fault(header, in, at.bytes);
-    } else if constexpr (requires(const F f) { f.rejects(in, at.bytes); }) {
-      return F::rejects(in, at.bytes) ? Fault::refused : Fault::none;
-    } else {
-      return Fault::none;
-    }
+    return fault_of<F>(*this, header, reinterpret_cast<const std::byte*>(at.in), at.bytes);
   }
   template <class Group>
   FEEDRATE_HD std::uint32_t operator()(const Group& group, const Vec16* message, std::size_t, Vec16* result) const {

@@ -41,13 +41,7 @@ struct Compiled {
     }
   }
   __device__ Fault fault(const Header& header, const std::byte* payload, std::size_t bytes) const {
-    if constexpr (requires(const F f) { f.fault(header, payload, bytes); }) {
-      return functor().fault(header, payload, bytes);
-    } else if constexpr (requires(const F f) { f.rejects(payload, bytes); }) {
-      return functor().rejects(payload, bytes) ? Fault::refused : Fault::none;
-    } else {
-      return Fault::none;
-    }
+    return fault_of(functor(), header, payload, bytes);
   }
   template <class Group>
   __device__ std::uint32_t operator()(const Group& group, const Vec16* in, std::size_t bytes, Vec16* out) const {

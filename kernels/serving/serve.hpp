@@ -3,6 +3,18 @@
 
 namespace feedrate {
 
+/// Why the functor rejects this particular message, by its optional member `fault` or `rejects`.
+template <class F>
+FEEDRATE_HD Fault fault_of(const F& functor, const Header& header, const std::byte* payload, std::size_t bytes) {
+  if constexpr (requires { functor.fault(header, payload, bytes); }) {
+    return functor.fault(header, payload, bytes);
+  } else if constexpr (requires { functor.rejects(payload, bytes); }) {
+    return functor.rejects(payload, bytes) ? Fault::refused : Fault::none;
+  } else {
+    return Fault::none;
+  }
+}
+
 /// Serves one message with one group: runs the functor and writes the result's header.
 template <class F, class Group, class Recorder>
 FEEDRATE_HD void serve_message(const F& functor, const Group& group, const std::byte* in, std::size_t in_stride,
@@ -18,10 +30,8 @@ FEEDRATE_HD void serve_message(const F& functor, const Group& group, const std::
     fault = Fault::bad_length;
   } else if (F::result_bytes(length) > out_stride - sizeof(Header)) {
     fault = Fault::too_long;
-  } else if constexpr (requires { functor.fault(header, in, length); }) {
-    fault = functor.fault(header, in + sizeof(Header), length);
-  } else if constexpr (requires { functor.rejects(in, length); }) {
-    if (functor.rejects(in + sizeof(Header), length)) fault = Fault::refused;
+  } else {
+    fault = fault_of(functor, header, in + sizeof(Header), length);
   }
   if (fault == Fault::none) {
     const auto* payload = reinterpret_cast<const Vec16*>(in + sizeof(Header));

@@ -1,7 +1,5 @@
 #include "libraries/ring/lane_memory.hpp"
 
-#include <bit>
-
 namespace feedrate {
 namespace {
 

@@ -1,5 +1,3 @@
-#include <cstring>
-
 #include "feedrate/tensors.hpp"
 #include "libraries/tensors/cuda_memory.hpp"
 
@@ -25,11 +23,11 @@ SharedEvent SharedEvent::create(int gpu) {
 }
 
 SharedEvent SharedEvent::open(std::string_view handle, int gpu) {
-  cudaIpcEventHandle_t own{};
-  if (handle.size() != sizeof own) {
-    throw BadInput("handle", std::to_string(handle.size()) + " bytes", std::to_string(sizeof own) + " bytes");
+  constexpr std::size_t kBytes = sizeof(cudaIpcEventHandle_t);
+  if (handle.size() != kBytes) {
+    throw BadInput("handle", std::to_string(handle.size()) + " bytes", std::to_string(kBytes) + " bytes");
   }
-  std::memcpy(&own, handle.data(), sizeof own);
+  const auto own = handle_from<cudaIpcEventHandle_t>(handle);
   const OnDevice on(gpu);
   cudaEvent_t event = nullptr;
   check(cudaIpcOpenEventHandle(&event, own), "cudaIpcOpenEventHandle");
@@ -40,7 +38,7 @@ std::string SharedEvent::handle() const {
   const OnDevice on(state_->gpu);
   cudaIpcEventHandle_t own{};
   check(cudaIpcGetEventHandle(&own, state_->event), "cudaIpcGetEventHandle");
-  return {reinterpret_cast<const char*>(&own), sizeof own};
+  return bytes_of_handle(own);
 }
 
 void SharedEvent::record(void* stream) const {

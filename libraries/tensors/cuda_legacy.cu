@@ -1,5 +1,3 @@
-#include <cstring>
-
 #include "libraries/tensors/cuda_memory.hpp"
 
 /// CUDA's first way to share memory: a handle to a cudaMalloc block. A process cannot map its own handle.
@@ -24,15 +22,13 @@ class LegacyChunk final : public CudaChunk {
       generator_check(range(&base, &size, reinterpret_cast<CUdeviceptr>(data_)), "cuMemGetAddressRange");
       LegacyHandle handle{{}, reinterpret_cast<CUdeviceptr>(data_) - base};
       check(cudaIpcGetMemHandle(&handle.block, data_), "cudaIpcGetMemHandle");
-      handle_.assign(reinterpret_cast<const char*>(&handle), sizeof handle);
+      handle_ = bytes_of_handle(handle);
       zero(0, bytes);
     } catch (...) {
       cudaFree(data_);
       throw;
     }
   }
-  LegacyChunk(const LegacyChunk&) = delete;
-  LegacyChunk& operator=(const LegacyChunk&) = delete;
   ~LegacyChunk() override {
     const OnDevice on(device_, std::nothrow);
     cudaFree(data_);
@@ -51,8 +47,6 @@ class LegacyMapping final : public Mapping {
     check(cudaIpcOpenMemHandle(&block_, handle.block, cudaIpcMemLazyEnablePeerAccess), "cudaIpcOpenMemHandle");
     data_ = static_cast<std::byte*>(block_) + handle.offset;
   }
-  LegacyMapping(const LegacyMapping&) = delete;
-  LegacyMapping& operator=(const LegacyMapping&) = delete;
   ~LegacyMapping() override {
     const OnDevice on(device_, std::nothrow);
     cudaIpcCloseMemHandle(block_);
@@ -73,9 +67,7 @@ class LegacyMemory final : public CudaMemory {
     return std::make_unique<LegacyChunk>(bytes, gpus_.owner);
   }
   std::unique_ptr<Mapping> map(Descriptor, std::string_view handle, std::size_t /*bytes*/) override {
-    LegacyHandle known{};
-    if (handle.size() != sizeof known) throw Failure("the daemon sent an invalid handle for a chunk");
-    std::memcpy(&known, handle.data(), sizeof known);
+    const auto known = handle_from<LegacyHandle>(handle);
     const OnDevice on(gpus_.user);
     return std::make_unique<LegacyMapping>(known, gpus_.user);
   }

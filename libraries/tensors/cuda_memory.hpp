@@ -2,6 +2,7 @@
 #include <cuda.h>
 #include <cuda_runtime.h>
 
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <new>
@@ -112,6 +113,19 @@ class OnDevice {
   }
   bool pushed_ = false;
 };
+
+/// Reads a handle that another process sent as bytes. Throws Failure unless its size is right.
+template <class T>
+T handle_from(std::string_view bytes) {
+  T known{};
+  if (bytes.size() != sizeof known) throw Failure("the daemon sent an invalid handle for a chunk");
+  std::memcpy(&known, bytes.data(), sizeof known);
+  return known;
+}
+template <class T>
+std::string bytes_of_handle(const T& handle) {
+  return {reinterpret_cast<const char*>(&handle), sizeof handle};
+}
 
 /// The GPU that owns the memory and the GPU of this process that uses it; usually the same.
 struct Gpus {

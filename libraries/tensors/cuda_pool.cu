@@ -1,5 +1,4 @@
 #include <cstdint>
-#include <cstring>
 #include <memory>
 
 #include "libraries/tensors/cuda_memory.hpp"
@@ -8,33 +7,25 @@
 namespace feedrate::tensors {
 namespace {
 
-class Pool {
- public:
-  explicit Pool(cudaMemPool_t pool) : pool_(pool) {}
-  Pool(const Pool&) = delete;
-  Pool& operator=(const Pool&) = delete;
-  ~Pool() { cudaMemPoolDestroy(pool_); }
-  cudaMemPool_t get() const { return pool_; }
+/// Destroys the pool with its last owner.
+using Pool = std::shared_ptr<std::remove_pointer_t<cudaMemPool_t>>;
+Pool owner_of(cudaMemPool_t pool) { return {pool, cudaMemPoolDestroy}; }
 
- private:
-  cudaMemPool_t pool_;
-};
-
-cudaMemPool_t make_pool(int device) {
+Pool make_pool(int device) {
   cudaMemPoolProps properties{};
   properties.allocType = cudaMemAllocationTypePinned;
   properties.handleTypes = cudaMemHandleTypePosixFileDescriptor;
   properties.location = {cudaMemLocationTypeDevice, device};
   cudaMemPool_t pool = nullptr;
   check(cudaMemPoolCreate(&pool, &properties), "cudaMemPoolCreate");
-  return pool;
+  return owner_of(pool);
 }
 
 class PoolChunk final : public CudaChunk {
  public:
-  PoolChunk(std::shared_ptr<Pool> pool, int descriptor, std::size_t bytes, int device)
+  PoolChunk(Pool pool, int descriptor, std::size_t bytes, int device)
       : CudaChunk(bytes, device), pool_(std::move(pool)), descriptor_(descriptor) {
-    check_memory(cudaMallocFromPoolAsync(reinterpret_cast<void**>(&data_), bytes, pool_->get(), cudaStreamPerThread),
+    check_memory(cudaMallocFromPoolAsync(reinterpret_cast<void**>(&data_), bytes, pool_.get(), cudaStreamPerThread),
                  "cudaMallocFromPoolAsync");
     try {
       zero(0, bytes);
@@ -44,10 +35,8 @@ class PoolChunk final : public CudaChunk {
       throw;
     }
   }
-  PoolChunk(const PoolChunk&) = delete;
-  PoolChunk& operator=(const PoolChunk&) = delete;
   ~PoolChunk() override { free(); }
-  Handle handle() const override { return {descriptor_, {reinterpret_cast<const char*>(&handle_), sizeof handle_}}; }
+  Handle handle() const override { return {descriptor_, bytes_of_handle(handle_)}; }
   std::byte* data() override { return data_; }
 
  private:
@@ -56,7 +45,7 @@ class PoolChunk final : public CudaChunk {
     cudaFreeAsync(data_, cudaStreamPerThread);
     cudaStreamSynchronize(cudaStreamPerThread);  // after this, the pool may reuse the memory
   }
-  std::shared_ptr<Pool> pool_;
+  Pool pool_;
   int descriptor_;
   std::byte* data_ = nullptr;
   cudaMemPoolPtrExportData handle_{};
@@ -64,12 +53,9 @@ class PoolChunk final : public CudaChunk {
 
 class PoolMapping final : public Mapping {
  public:
-  PoolMapping(std::shared_ptr<Pool> pool, cudaMemPoolPtrExportData handle, int device)
-      : pool_(std::move(pool)), device_(device) {
-    check(cudaMemPoolImportPointer(&data_, pool_->get(), &handle), "cudaMemPoolImportPointer");
+  PoolMapping(Pool pool, cudaMemPoolPtrExportData handle, int device) : pool_(std::move(pool)), device_(device) {
+    check(cudaMemPoolImportPointer(&data_, pool_.get(), &handle), "cudaMemPoolImportPointer");
   }
-  PoolMapping(const PoolMapping&) = delete;
-  PoolMapping& operator=(const PoolMapping&) = delete;
   ~PoolMapping() override {
     const OnDevice on(device_, std::nothrow);
     cudaFreeAsync(data_, cudaStreamPerThread);
@@ -78,7 +64,7 @@ class PoolMapping final : public Mapping {
   void* data() const override { return data_; }
 
  private:
-  std::shared_ptr<Pool> pool_;
+  Pool pool_;
   int device_;
   void* data_ = nullptr;
 };
@@ -89,9 +75,9 @@ class PoolMemory final : public CudaMemory {
   std::unique_ptr<Chunk> make(std::size_t bytes) override {
     const OnDevice on(gpus_.owner);
     if (!own_) {
-      own_ = std::make_shared<Pool>(make_pool(gpus_.owner));
+      own_ = make_pool(gpus_.owner);
       int descriptor = -1;
-      check(cudaMemPoolExportToShareableHandle(&descriptor, own_->get(), cudaMemHandleTypePosixFileDescriptor, 0),
+      check(cudaMemPoolExportToShareableHandle(&descriptor, own_.get(), cudaMemHandleTypePosixFileDescriptor, 0),
             "cudaMemPoolExportToShareableHandle");
       descriptor_ = Descriptor(descriptor);
     }
@@ -99,28 +85,26 @@ class PoolMemory final : public CudaMemory {
   }
   std::unique_ptr<Mapping> map(Descriptor descriptor, std::string_view handle, std::size_t /*bytes*/) override {
     const OnDevice on(gpus_.user);
-    cudaMemPoolPtrExportData known{};
-    if (handle.size() != sizeof known) throw Failure("the daemon sent an invalid handle for a chunk");
-    std::memcpy(&known, handle.data(), sizeof known);
+    const auto known = handle_from<cudaMemPoolPtrExportData>(handle);
     if (!other_) other_ = import(descriptor);  // the daemon sends it with every chunk
     return std::make_unique<PoolMapping>(other_, known, gpus_.user);
   }
 
  private:
-  std::shared_ptr<Pool> import(const Descriptor& descriptor) const {
+  Pool import(const Descriptor& descriptor) const {
     cudaMemPool_t pool = nullptr;
     check(cudaMemPoolImportFromShareableHandle(&pool,
                                                reinterpret_cast<void*>(static_cast<std::intptr_t>(descriptor.get())),
                                                cudaMemHandleTypePosixFileDescriptor, 0),
           "cudaMemPoolImportFromShareableHandle");
-    auto made = std::make_shared<Pool>(pool);
+    Pool made = owner_of(pool);
     // By default only the GPU that owns the memory may access it.
     const cudaMemAccessDesc access{{cudaMemLocationTypeDevice, gpus_.user}, cudaMemAccessFlagsProtReadWrite};
     if (gpus_.user != gpus_.owner) check(cudaMemPoolSetAccess(pool, &access, 1), "cudaMemPoolSetAccess");
     return made;
   }
 
-  std::shared_ptr<Pool> own_, other_;
+  Pool own_, other_;
   Descriptor descriptor_;
 };
 

@@ -46,8 +46,6 @@ class VmmMapping final : public Mapping {
       throw;
     }
   }
-  VmmMapping(const VmmMapping&) = delete;
-  VmmMapping& operator=(const VmmMapping&) = delete;
   ~VmmMapping() override { end(); }
   void* data() const override { return reinterpret_cast<void*>(address_); }
 
@@ -81,8 +79,6 @@ class VmmChunk final : public CudaChunk {
       throw;
     }
   }
-  VmmChunk(const VmmChunk&) = delete;
-  VmmChunk& operator=(const VmmChunk&) = delete;
   ~VmmChunk() override {
     mapping_.reset();
     driver_.release(memory_);

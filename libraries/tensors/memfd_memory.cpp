@@ -28,8 +28,6 @@ class MemfdMapping final : public Mapping {
     data_ = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor.get(), 0);
     if (data_ == MAP_FAILED) throw Failure(fmt::format("mmap of {} bytes: {}", bytes, std::strerror(errno)));
   }
-  MemfdMapping(const MemfdMapping&) = delete;
-  MemfdMapping& operator=(const MemfdMapping&) = delete;
   ~MemfdMapping() override { munmap(data_, bytes_); }
   void* data() const override { return data_; }
 

@@ -45,6 +45,9 @@ struct WordPlace {
 /// Memory that other processes can map. It exists as long as its creator or another process holds it.
 class Chunk {
  public:
+  Chunk() = default;
+  Chunk(const Chunk&) = delete;
+  Chunk& operator=(const Chunk&) = delete;
   virtual ~Chunk() = default;
   virtual std::size_t bytes() const = 0;
   /// The handle to send to another process, which maps the chunk with it.
@@ -58,6 +61,9 @@ class Chunk {
 /// Maps another process's chunk into this process's address space; the destructor unmaps it.
 class Mapping {
  public:
+  Mapping() = default;
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
   virtual ~Mapping() = default;
   virtual void* data() const = 0;
 };

@@ -13,9 +13,9 @@
 #include <optional>
 #include <thread>
 
+#include "common/error.hpp"
 #include "common/own_executable.hpp"
 #include "common/service.hpp"
-#include "common/service_failure.hpp"
 #include "common/socket_folder.hpp"
 #include "variants/feeding/queue_watch.hpp"
 #include "variants/feeding/worker.hpp"

@@ -32,8 +32,8 @@ MUTATIONS = [
     Mutation(
         "the load generator is never the limit",
         "experiments/feeding/generator_limit.cpp",
-        "kDriverBound = 0.9;",
-        "kDriverBound = 1e9;",
+        "kGeneratorBound = 0.9;",
+        "kGeneratorBound = 1e9;",
         "GeneratorLimit*",
     ),
     Mutation(
@@ -123,7 +123,7 @@ MUTATIONS = [
     Mutation(
         "results are copied before they are complete",
         "variants/feeding/transfers/slots.hpp",
-        "out_->wait(*slot.worked);",
+        "out.wait(*slot.worked);",
         "",
         "*Slots*",
     ),

@@ -9,14 +9,21 @@ namespace {
 
 constexpr std::size_t kMaxBytes = std::size_t{512} << 20;  // Redis's default limit for a value
 
-std::string key_of(const Setting& setting, unsigned tensor) { return fmt::format("{}:{}", setting.prefix, tensor); }
+/// The parts of both sides.
+struct RedisSide {
+  explicit RedisSide(const Config& config)
+      : setting_(config.setting), redis_(setting_.address), memory_(config.device, setting_.bytes) {}
+  std::string key_of(unsigned tensor) const { return fmt::format("{}:{}", setting_.prefix, tensor); }
 
-class RedisExporter final : public Exporter {
+  const Setting setting_;
+  redis::Connection redis_;
+  OwnMemory memory_;
+};
+
+class RedisExporter final : public Exporter, private RedisSide {
  public:
   explicit RedisExporter(const Config& config)
-      : setting_(config.setting),
-        redis_(setting_.address),
-        memory_(config.device, setting_.bytes),
+      : RedisSide(config),
         staging_(config.device.allocate_host(setting_.bytes, HostMemory::pinned)),
         stream_(config.device.stream()) {}
 
@@ -26,7 +33,7 @@ class RedisExporter final : public Exporter {
     stream_->copy_to_host(staging_.data(), memory_.of(tensor), setting_.bytes);
     stream_->synchronize();
     const std::string_view value{reinterpret_cast<const char*>(staging_.data()), setting_.bytes};
-    const std::string key = key_of(setting_, tensor);
+    const std::string key = key_of(tensor);
     if (setting_.shared) {
       redis_.command({"SET", key, value, "PX", redis::kLifetimeMs});
     } else {
@@ -34,29 +41,25 @@ class RedisExporter final : public Exporter {
     }
   }
   void destroy(unsigned tensor) override {
-    redis_.command({"DEL", key_of(setting_, tensor)});
+    redis_.command({"DEL", key_of(tensor)});
     memory_.drop(tensor);
   }
 
  private:
-  const Setting setting_;
-  redis::Connection redis_;
-  OwnMemory memory_;
   Buffer staging_;
   std::unique_ptr<Stream> stream_;
 };
 
-class RedisImporter final : public Importer {
+class RedisImporter final : public Importer, private RedisSide {
  public:
-  explicit RedisImporter(const Config& config)
-      : setting_(config.setting), redis_(setting_.address), memory_(config.device, setting_.bytes) {}
+  using RedisSide::RedisSide;
 
   void open(unsigned, std::string_view, tensors::Descriptor) override {}
   const std::byte* take(unsigned tensor, Stream& stream) override {
     redis::Reply& reply = replies_[tensor];  // kept until the copy from it has ended
-    reply = redis_.command({"GET", key_of(setting_, tensor)});
+    reply = redis_.command({"GET", key_of(tensor)});
     if (reply->type != REDIS_REPLY_STRING || reply->len != setting_.bytes) {
-      throw Failure(fmt::format("Redis has no tensor of {} bytes at {}", setting_.bytes, key_of(setting_, tensor)));
+      throw Failure(fmt::format("Redis has no tensor of {} bytes at {}", setting_.bytes, key_of(tensor)));
     }
     std::byte* const own = memory_.of(tensor);
     stream.copy_to_device(own, reinterpret_cast<const std::byte*>(reply->str), setting_.bytes);
@@ -68,9 +71,6 @@ class RedisImporter final : public Importer {
   }
 
  private:
-  const Setting setting_;
-  redis::Connection redis_;
-  OwnMemory memory_;
   std::map<unsigned, redis::Reply> replies_;
 };
 

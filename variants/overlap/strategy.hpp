@@ -1,6 +1,5 @@
 #pragma once
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>

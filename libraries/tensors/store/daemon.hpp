@@ -1,10 +1,10 @@
 #pragma once
 #include <sys/types.h>
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -46,6 +46,18 @@ class Daemon {
   void run(const std::stop_token&);
   /// Runs a job with the table on the daemon's thread, soon. Any thread.
   void post(std::function<void(Table&)> job);
+  /// The same, and waits for the job's result. Returns none if a stop is requested first; the job may still run then.
+  template <class Job>
+  auto ask(const std::stop_token& stop, Job job) {
+    using Result = std::invoke_result_t<Job, Table&>;
+    const auto promise = std::make_shared<std::promise<Result>>();
+    auto result = promise->get_future();
+    post([promise, job = std::move(job)](Table& table) { promise->set_value(job(table)); });
+    while (result.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready) {
+      if (stop.stop_requested()) return std::optional<Result>();
+    }
+    return std::optional<Result>(result.get());
+  }
   const Identity& identity() const { return identity_; }
 
  private:

@@ -1,15 +1,9 @@
-#include <fmt/format.h>
-
-#include <future>
-
 #include "common/error.hpp"
 #include "libraries/tensors/store/mirror.hpp"
 #include "libraries/tensors/store/reconnect.hpp"
 
 namespace feedrate::tensors {
 namespace {
-
-using namespace std::chrono_literals;
 
 constexpr auto kPollTimeout = "0.5";    // timeout of an idle BLPOP in seconds, so that a stop is noticed
 constexpr auto kMaxAtOnce = "256";      // requests per turn
@@ -55,18 +49,15 @@ void ListControl::run(const std::stop_token& stop) {
 
 void ListControl::serve(redis::Connection& connection, const std::vector<std::string>& requests,
                         const std::stop_token& stop) const {
-  auto promise = std::make_shared<std::promise<std::vector<ToSend>>>();
-  auto all = promise->get_future();
-  daemon_.post([promise, requests, identity = daemon_.identity(), allowed = options_.list + ":"](Table& table) {
+  const auto answer_all = [requests, identity = daemon_.identity(), allowed = options_.list + ":"](Table& table) {
     std::vector<ToSend> answers;
     answers.reserve(requests.size());
     for (const std::string& text : requests) answers.push_back(answer_of(table, identity, text, allowed));
-    promise->set_value(std::move(answers));
-  });
-  while (all.wait_for(50ms) != std::future_status::ready) {
-    if (stop.stop_requested()) return;
-  }
-  for (const auto& [list, text] : all.get()) {
+    return answers;
+  };
+  const auto answers = daemon_.ask(stop, answer_all);
+  if (!answers) return;
+  for (const auto& [list, text] : *answers) {
     if (list.empty()) continue;
     // A key of another type is the client's mistake and must not break the connection.
     connection.append_unanswered({"RPUSH", list, text});

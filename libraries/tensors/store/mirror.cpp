@@ -165,18 +165,14 @@ void Mirror::serve(redis::Connection& connection, const std::stop_token& stop) t
 }
 
 bool Mirror::write_all(redis::Connection& connection, const std::stop_token& stop) {
-  auto promise = std::make_shared<std::promise<std::vector<Description>>>();
-  auto all = promise->get_future();
-  daemon_.post([this, promise](Table& table) {
+  const auto found = daemon_.ask(stop, [this](Table& table) {
     const std::lock_guard lock(mutex_);
     pending_.clear();
     connected_ = true;  // changes are recorded from now on
-    promise->set_value(table.list("", ~std::size_t{0}));
+    return table.list("", ~std::size_t{0});
   });
-  while (all.wait_for(50ms) != std::future_status::ready) {
-    if (stop.stop_requested()) return false;
-  }
-  const std::vector<Description> tensors = all.get();
+  if (!found) return false;
+  const std::vector<Description>& tensors = *found;
   std::set<std::string> living;
   for (const Description& about : tensors) living.insert(about.name);
   std::size_t dropped = 0;
@@ -204,43 +200,25 @@ bool Mirror::write_all(redis::Connection& connection, const std::stop_token& sto
 }
 
 void Mirror::put(redis::Connection& connection, const Description& about) const {
-  const auto number = [](auto value) { return std::to_string(value); };
-  const std::string generation = number(about.generation), bytes = number(about.bytes), leases = number(about.leases),
-                    offset = number(about.place.offset),
-                    created = fmt::format("{:.3f}", 1e-3 * double(about.created_ms)),
-                    shape = fmt::format("[{}]", fmt::join(about.layout.shape, ",")),
-                    strides = fmt::format("[{}]", fmt::join(about.layout.strides, ",")),
-                    handle = handle_of(daemon_.identity(), about);
-  script_->append(connection, {key("tensor:" + about.name), key("tensors")},
-                  {about.name,
-                   "name",
-                   about.name,
-                   "dtype",
-                   name_of(about.layout.dtype),
-                   "shape",
-                   shape,
-                   "strides",
-                   strides,
-                   "ctime",
-                   created,
-                   "node",
-                   daemon_.identity().node,
-                   "device",
-                   daemon_.identity().device,
-                   "bytes",
-                   bytes,
-                   "ipc_handle",
-                   handle,
-                   "offset",
-                   offset,
-                   "generation",
-                   generation,
-                   "refcount",
-                   leases,
-                   "state",
-                   about.sealed ? "sealed" : "live",
-                   "pinned",
-                   about.pinned ? "1" : "0"});
+  const auto& [dtype, shape, strides] = about.layout;
+  const std::pair<std::string_view, std::string> fields[] = {
+      {"name", about.name},
+      {"dtype", std::string(name_of(dtype))},
+      {"shape", fmt::format("[{}]", fmt::join(shape, ","))},
+      {"strides", fmt::format("[{}]", fmt::join(strides, ","))},
+      {"ctime", fmt::format("{:.3f}", 1e-3 * double(about.created_ms))},
+      {"node", daemon_.identity().node},
+      {"device", daemon_.identity().device},
+      {"bytes", std::to_string(about.bytes)},
+      {"ipc_handle", handle_of(daemon_.identity(), about)},
+      {"offset", std::to_string(about.place.offset)},
+      {"generation", std::to_string(about.generation)},
+      {"refcount", std::to_string(about.leases)},
+      {"state", about.sealed ? "sealed" : "live"},
+      {"pinned", about.pinned ? "1" : "0"}};
+  std::vector<std::string_view> arguments{about.name};
+  for (const auto& [field, value] : fields) arguments.insert(arguments.end(), {field, value});
+  script_->append(connection, {key("tensor:" + about.name), key("tensors")}, arguments);
 }
 
 void Mirror::drop(redis::Connection& connection, const std::string& name) const {

@@ -1,7 +1,6 @@
 #pragma once
 #include <chrono>
 #include <condition_variable>
-#include <future>
 #include <map>
 #include <mutex>
 #include <optional>

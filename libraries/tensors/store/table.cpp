@@ -9,6 +9,15 @@
 #include "libraries/tensors/errors.hpp"
 
 namespace feedrate::tensors {
+namespace {
+
+std::uint64_t generation_of(const Client& client, std::uint64_t lease) {
+  const auto found = client.leases.find(lease);
+  if (found == client.leases.end()) throw NotFound(fmt::format("{} has no lease {}", client.name, lease));
+  return found->second;
+}
+
+}  // namespace
 
 Table::Table(ChunkMemory& memory, std::size_t bytes, TableLimits limits, OnChange on_change, Clock clock)
     : on_change_(std::move(on_change)),
@@ -49,10 +58,7 @@ Lease Table::stage(ClientId creator, const std::string& name, const Layout& layo
 }
 
 Description Table::commit(ClientId id, std::uint64_t lease) {
-  const Client& client = clients_.at(id);
-  const auto found = client.leases.find(lease);
-  if (found == client.leases.end()) throw NotFound(fmt::format("{} has no lease {}", client.name, lease));
-  Tensor& tensor = tensors_.at(found->second);
+  Tensor& tensor = tensors_.at(generation_of(clients_.at(id), lease));
   if (tensor.life != Life::staged) throw BadInput("lease", std::to_string(lease), "the lease of a staged tensor");
   if (!tensor.options.replace) check_free(tensor.about.name);
   // The observer sees one change, `created`, because at no time does the name lack a tensor.
@@ -152,10 +158,8 @@ Lease Table::lease(ClientId id, Tensor& tensor) {
 
 void Table::release(ClientId id, std::uint64_t lease) {
   Client& client = clients_.at(id);
-  const auto found = client.leases.find(lease);
-  if (found == client.leases.end()) throw NotFound(fmt::format("{} has no lease {}", client.name, lease));
-  const std::uint64_t generation = found->second;
-  client.leases.erase(found);
+  const std::uint64_t generation = generation_of(client, lease);
+  client.leases.erase(lease);
   if (--client.held.at(generation) == 0) client.held.erase(generation);
   drop_lease(generation);
 }

@@ -1,5 +1,3 @@
-#include "experiments/feeding/arrivals.hpp"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -9,6 +7,7 @@
 #include "common/error.hpp"
 #include "experiments/feeding/axes.hpp"
 #include "experiments/harness/load/mix.hpp"
+#include "experiments/harness/load/schedule.hpp"
 #include "experiments/harness/load/trace_file.hpp"
 
 namespace feedrate::test {

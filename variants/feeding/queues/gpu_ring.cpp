@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
-#include <array>
+#include <algorithm>
+#include <span>
 
 #include "common/clock.hpp"
 #include "common/error.hpp"
@@ -48,28 +49,19 @@ const Axes<RingOptions>& ring_axes() {
   return kAxes;
 }
 
-template <class Value>
-using Names = std::array<std::pair<const char*, Value>, 2>;
-constexpr Names<Notify> kNotify{{{"counter", Notify::counter}, {"flags", Notify::flags}}};
-constexpr Names<Slots> kSlots{{{"pinned", Slots::pinned}, {"vram", Slots::vram}}};
-constexpr Names<ResultOrder> kResults{{{"in_order", ResultOrder::in_order}, {"as_finished", ResultOrder::as_finished}}};
+/// The words of an axis, in the order of the enumerators.
+using Words = std::span<const char* const>;
+constexpr const char *kNotify[] = {"counter", "flags"}, *kSlots[] = {"pinned", "vram"},
+                     *kResults[] = {"in_order", "as_finished"}, *kIdle[] = {"spin", "backoff", "park"},
+                     *kGranularity[] = {"auto", "thread", "warp", "block"};
 
 template <class Value>
-Value value_of(const Names<Value>& names, const std::string& name) {
-  return name == names[0].first ? names[0].second : names[1].second;
+Value value_of(Words words, const std::string& word) {
+  return static_cast<Value>(std::ranges::find(words, word) - words.begin());
 }
 template <class Value>
-const char* name_of(const Names<Value>& names, Value value) {
-  return value == names[0].second ? names[0].first : names[1].first;
-}
-Granularity granularity_of(const std::string& name) {
-  if (name == "thread") return Granularity::thread;
-  if (name == "warp") return Granularity::warp;
-  return name == "block" ? Granularity::block : Granularity::automatic;
-}
-RingIdle idle_of(const std::string& name) {
-  if (name == "backoff") return RingIdle::backoff;
-  return name == "park" ? RingIdle::park : RingIdle::spin;
+const char* name_of(Words words, Value value) {
+  return words[static_cast<std::size_t>(value)];
 }
 
 /// Whether copy engines move a batch of this size faster than SMs. The engines have the higher bandwidth in both
@@ -125,11 +117,11 @@ RingConfig config_of(const Point& point, std::size_t result_bytes, const Limits&
   } else if (flags && worth_mirroring) {
     config.mirrors = config.pollers;
   }
-  config.results = value_of(kResults, own.results);
-  config.granularity = granularity_of(own.granularity);
-  config.idle = idle_of(own.idle);
+  config.results = value_of<ResultOrder>(kResults, own.results);
+  config.granularity = value_of<Granularity>(kGranularity, own.granularity);
+  config.idle = value_of<RingIdle>(kIdle, own.idle);
   if (own.slots != "auto") {
-    config.slots = value_of(kSlots, own.slots);
+    config.slots = value_of<Slots>(kSlots, own.slots);
   } else if (!flags && config.results == ResultOrder::in_order && worth_copying(point.batch * stride, limits)) {
     config.slots = Slots::vram;
   }

@@ -36,7 +36,7 @@ struct PriorityDialect : ListDialect {
   static constexpr auto kWithdraw = R"lua(
     local removed = 0
     for _, element in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do
-      if #element >= 8 and element:byte(7) + 256 * element:byte(8) < tonumber(ARGV[1]) then
+      if is_of_first(ARGV[1], element) then
         removed = removed + redis.call('ZREM', KEYS[1], element)
       end
     end

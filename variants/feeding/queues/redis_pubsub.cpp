@@ -44,11 +44,7 @@ struct PubsubDialect : ListDialect {
     std::uint64_t asked_at_ns_ = 0;
     bool drained_ = false;
   };
-  class Tasks : public Results {
-   public:
-    Tasks(Connection&, const RedisConfig& config, const Redelivery&)
-        : Results(config, KeyNames(config.redis.prefix).tasks()) {}
-  };
+  using Tasks = TasksAsResults<Results>;
 };
 
 const QueueRegistration registered(

@@ -31,8 +31,7 @@ redis.pcall('XTRIM', KEYS[1], 'MINID', '~', math.max(0, now_ms - ARGV[1])))lua";
       local entries = redis.call('XRANGE', KEYS[1], from, '+', 'COUNT', 1000)
       if #entries == 0 then return removed end
       for _, entry in ipairs(entries) do
-        local message = entry[2][2]
-        if #message >= 8 and message:byte(7) + 256 * message:byte(8) < tonumber(ARGV[1]) then
+        if is_of_first(ARGV[1], entry[2][2]) then
           removed = removed + redis.call('XDEL', KEYS[1], entry[1])
         end
       end
@@ -55,65 +54,59 @@ redis.pcall('XTRIM', KEYS[1], 'MINID', '~', math.max(0, now_ms - ARGV[1])))lua";
   using Push = PushAsResults<StreamDialect>;
   static void ask_length(Connection& connection, std::string_view key) { connection.append({"XLEN", key}); }
 
-  /// Extracts the entries of a reply to XREAD or XREADGROUP. `last` becomes the id of the last one.
-  static void parse_entries(const redisReply& reply, std::vector<Element>& elements, std::string& last,
-                            LimitedWarnings& warnings) {
-    if (reply.type != REDIS_REPLY_ARRAY || reply.elements == 0) return;  // nil: no new entries
-    const redisReply& entries = *reply.element[0]->element[1];
-    for (std::size_t i = 0; i < entries.elements; ++i) {
-      const redisReply& entry = *entries.element[i];
-      last = redis::text(*entry.element[0]);
-      elements.push_back({message_of(*entry.element[1], warnings), redis::text(*entry.element[0])});
+  /// Reads the entries of a stream.
+  class Entries {
+   public:
+    explicit Entries(std::string key) : key_(std::move(key)) {}
+    /// Extracts the entries of a reply to XREAD or XREADGROUP.
+    void parse(const redisReply& reply, std::vector<Element>& elements) {
+      if (reply.type != REDIS_REPLY_ARRAY || reply.elements == 0) return;  // nil: no new entries
+      const redisReply& entries = *reply.element[0]->element[1];
+      for (std::size_t i = 0; i < entries.elements; ++i) {
+        const redisReply& entry = *entries.element[i];
+        last_ = redis::text(*entry.element[0]);
+        elements.push_back({message_of(*entry.element[1]), redis::text(*entry.element[0])});
+      }
     }
-  }
-  /// Returns the message of an entry. It is empty if the entry lacks the field or was deleted while it was pending;
-  /// such an entry is acknowledged as well.
-  static std::string_view message_of(const redisReply& fields, LimitedWarnings& warnings) {
-    for (std::size_t f = 0; f + 1 < fields.elements; f += 2) {
-      if (redis::text(*fields.element[f]) == kField) return redis::text(*fields.element[f + 1]);
+
+   protected:
+    std::string key_, last_ = "0";  // the id of the last entry
+
+   private:
+    /// Returns the message of an entry. It is empty if the entry lacks the field or was deleted while it was pending;
+    /// such an entry is acknowledged as well.
+    std::string_view message_of(const redisReply& fields) {
+      for (std::size_t f = 0; f + 1 < fields.elements; f += 2) {
+        if (redis::text(*fields.element[f]) == kField) return redis::text(*fields.element[f + 1]);
+      }
+      warnings_.warn(fmt::format("dropped a stream entry without the field '{}'", kField));
+      return {};
     }
-    warnings.warn(fmt::format("dropped a stream entry without the field '{}'", kField));
-    return {};
-  }
+    LimitedWarnings warnings_;
+  };
 
   /// A stream with a single reader, its collector, which trims the entries that it has read.
-  class Results {
-   public:
+  struct Results : Entries {
     static constexpr auto kAddCeiling = "redis_stream_add_per_second", kTakeCeiling = "redis_stream_read_per_second";
-    Results(const RedisConfig&, std::string key) : key_(std::move(key)) {}
-    unsigned request(Connection& connection, std::size_t elements) {
+    Results(const RedisConfig&, std::string key) : Entries(std::move(key)) {}
+    unsigned request(Connection& connection, std::size_t elements) const {
       connection.append({"XTRIM", key_, "MINID", last_});
       connection.append(
           {"XREAD", "COUNT", std::to_string(elements), "BLOCK", std::to_string(kBlockMs), "STREAMS", key_, last_});
       return 2;
     }
-    void parse(const redisReply& reply, std::vector<Element>& elements) {
-      parse_entries(reply, elements, last_, warnings_);
-    }
-
-   private:
-    std::string key_, last_ = "0";
-    LimitedWarnings warnings_;
   };
 
-  class Tasks {
-   public:
+  struct Tasks : Entries {
     Tasks(Connection&, const RedisConfig& config, const Redelivery& redelivery)
-        : redelivery_(redelivery), key_(KeyNames(config.redis.prefix).tasks()) {}
-    unsigned request(Connection& connection, std::size_t elements) {
+        : Entries(KeyNames(config.redis.prefix).tasks()), redelivery_(redelivery) {}
+    unsigned request(Connection& connection, std::size_t elements) const {
       if (!redelivery_.alive()) return 0;  // this worker may be presumed dead by now
       connection.append({"XREADGROUP", "GROUP", kGroup, redelivery_.worker(), "COUNT", std::to_string(elements),
                          "BLOCK", std::to_string(kBlockMs), "STREAMS", key_, ">"});
       return 1;
     }
-    void parse(const redisReply& reply, std::vector<Element>& elements) {
-      parse_entries(reply, elements, last_, warnings_);
-    }
-
-   private:
     const Redelivery& redelivery_;
-    std::string key_, last_;
-    LimitedWarnings warnings_;
   };
 
   /// Acknowledges tasks, then trims every entry before the oldest one that any worker still holds. Entries are

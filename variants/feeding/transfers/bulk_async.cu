@@ -97,36 +97,27 @@ class BulkCopy final : public Launchable {
 /// Works like `pinned`, but SMs copy instead of the copy engines: one kernel pulls the batch, the workload's kernel
 /// processes it, and another kernel pushes the results. A launch costs as much as a copy call, and a few SMs can
 /// saturate the bus.
-class BulkAsync final : public Transfer {
+class BulkAsync final : public StreamedTransfer {
  public:
   explicit BulkAsync(const TransferConfig& config)
-      : config_(config),
-        blocks_(block_axes().of(config.own).copy_blocks),
-        in_flight_(config, {.buffers = true, .copies = true}) {
+      : StreamedTransfer(config, {.buffers = true, .copies = true}), blocks_(block_axes().of(config.own).copy_blocks) {
 #ifdef __CUDACC__
     check(cudaFuncSetAttribute(bulk_copy_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kStages * kPieceBytes),
           "cudaFuncSetAttribute");
 #endif
   }
 
-  bool submit(const Batch& batch) override {
-    auto* place = in_flight_.free_place();
-    if (place == nullptr) return false;
-    const std::size_t in_bytes = batch.in.count * batch.in.stride, out_bytes = batch.in.count * batch.out.stride;
-    Stream& stream = *place->stream;
-    stream.launch(BulkCopy(blocks_, batch.in.base, place->in.data(), in_bytes));
-    in_flight_.copied_in(*place, batch);
-    stream.launch(config_.workload, view(place->in.data(), place->out.data(), batch), config_.block);
-    stream.launch(BulkCopy(blocks_, place->out.data(), batch.out.base, out_bytes));
-    in_flight_.begin(*place, batch);
-    return true;
-  }
-  std::optional<Batch> poll() override { return in_flight_.poll(); }
-
  private:
-  TransferConfig config_;
+  void queue(InFlight::Place& place, const Batch& batch) override {
+    const std::size_t in_bytes = batch.in.count * batch.in.stride, out_bytes = batch.in.count * batch.out.stride;
+    Stream& stream = *place.stream;
+    stream.launch(BulkCopy(blocks_, batch.in.base, place.in.data(), in_bytes));
+    in_flight_.copied_in(place, batch);
+    stream.launch(config_.workload, view(place.in.data(), place.out.data(), batch), config_.block);
+    stream.launch(BulkCopy(blocks_, place.out.data(), batch.out.base, out_bytes));
+  }
+
   unsigned blocks_;
-  InFlight in_flight_;
 };
 
 std::string why_not(const DeviceInfo& device) {

@@ -40,10 +40,10 @@ class InFlight {
   struct Needs {
     bool buffers = false, copies = false;
   };
-  InFlight(const TransferConfig& config, const Needs& needs) {
-    const unsigned streams = axes().of(config.own).streams;
+  InFlight(const TransferConfig& config, const Needs& needs)
+      : InFlight(config, needs, axes().of(config.own).streams, depth_of(axes().of(config.own).streams)) {}
+  InFlight(const TransferConfig& config, const Needs& needs, unsigned streams, std::size_t places) : places_(places) {
     for (unsigned s = 0; s < streams; ++s) streams_.push_back(config.device.stream());
-    places_.resize(depth_of(streams));
     for (std::size_t i = 0; i < places_.size(); ++i) {
       places_[i].stream = streams_[i % streams].get();
       places_[i].done = config.device.event();
@@ -86,6 +86,27 @@ class InFlight {
   std::vector<std::unique_ptr<Stream>>
       streams_;  // destroyed first: their destructors wait for work that uses the places
   std::uint64_t begun_ = 0, ended_ = 0;
+};
+
+/// Base of transfers that queue all work of a batch on one stream.
+class StreamedTransfer : public Transfer {
+ public:
+  bool submit(const Batch& batch) final {
+    auto* place = in_flight_.free_place();
+    if (place == nullptr) return false;
+    queue(*place, batch);
+    in_flight_.begin(*place, batch);
+    return true;
+  }
+  std::optional<Batch> poll() final { return in_flight_.poll(); }
+
+ protected:
+  StreamedTransfer(const TransferConfig& config, const InFlight::Needs& needs)
+      : config_(config), in_flight_(config, needs) {}
+  virtual void queue(InFlight::Place&, const Batch&) = 0;
+
+  TransferConfig config_;
+  InFlight in_flight_;
 };
 
 inline BatchView view(const std::byte* in, std::byte* out, const Batch& batch) {

@@ -6,22 +6,14 @@ namespace {
 
 /// No copies: the kernel reads messages from pinned host memory and writes results there. This saves two operations per
 /// batch, which matters for small batches; SMs instead of copy engines wait for the bus.
-class Mapped final : public Transfer {
+class Mapped final : public StreamedTransfer {
  public:
-  explicit Mapped(const TransferConfig& config) : config_(config), in_flight_(config, {}) {}
-
-  bool submit(const Batch& batch) override {
-    auto* place = in_flight_.free_place();
-    if (place == nullptr) return false;
-    place->stream->launch(config_.workload, view(batch.in.base, batch.out.base, batch), config_.block);
-    in_flight_.begin(*place, batch);
-    return true;
-  }
-  std::optional<Batch> poll() override { return in_flight_.poll(); }
+  explicit Mapped(const TransferConfig& config) : StreamedTransfer(config, {}) {}
 
  private:
-  TransferConfig config_;
-  InFlight in_flight_;
+  void queue(InFlight::Place& place, const Batch& batch) override {
+    place.stream->launch(config_.workload, view(batch.in.base, batch.out.base, batch), config_.block);
+  }
 };
 
 const TransferRegistration registered(

@@ -6,26 +6,17 @@ namespace {
 
 /// Asynchronous copies between pinned and device memory, with batches spread over the streams: with three streams or
 /// more, one batch is copied in while another is processed and a third is copied out.
-class Pinned final : public Transfer {
+class Pinned final : public StreamedTransfer {
  public:
-  explicit Pinned(const TransferConfig& config)
-      : config_(config), in_flight_(config, {.buffers = true, .copies = true}) {}
-
-  bool submit(const Batch& batch) override {
-    auto* place = in_flight_.free_place();
-    if (place == nullptr) return false;
-    place->stream->copy_to_device(place->in.data(), batch.in.base, batch.in.count * batch.in.stride);
-    in_flight_.copied_in(*place, batch);
-    place->stream->launch(config_.workload, view(place->in.data(), place->out.data(), batch), config_.block);
-    place->stream->copy_to_host(batch.out.base, place->out.data(), batch.out.count * batch.out.stride);
-    in_flight_.begin(*place, batch);
-    return true;
-  }
-  std::optional<Batch> poll() override { return in_flight_.poll(); }
+  explicit Pinned(const TransferConfig& config) : StreamedTransfer(config, {.buffers = true, .copies = true}) {}
 
  private:
-  TransferConfig config_;
-  InFlight in_flight_;
+  void queue(InFlight::Place& place, const Batch& batch) override {
+    place.stream->copy_to_device(place.in.data(), batch.in.base, batch.in.count * batch.in.stride);
+    in_flight_.copied_in(place, batch);
+    place.stream->launch(config_.workload, view(place.in.data(), place.out.data(), batch), config_.block);
+    place.stream->copy_to_host(batch.out.base, place.out.data(), batch.out.count * batch.out.stride);
+  }
 };
 
 const TransferRegistration registered(

@@ -19,10 +19,9 @@ class SlotTransfer final : public Transfer {
   SlotTransfer(const TransferConfig& config, unsigned slots)
       : config_(config),
         slots_(slots),
-        queued_(std::size_t{slots} * kQueuedPerSlot),
+        in_flight_(config, {.copies = true}, 1, std::size_t{slots} * kQueuedPerSlot),
         in_(config.device.stream()),
-        work_(config.device.stream()),
-        out_(config.device.stream()) {
+        work_(config.device.stream()) {
     for (Slot& slot : slots_) {
       slot.filled = config.device.event();
       slot.worked = config.device.event();
@@ -30,21 +29,17 @@ class SlotTransfer final : public Transfer {
       slot.in = config.device.allocate_device(config.max_messages * config.in_stride);
       slot.out = config.device.allocate_device(config.max_messages * config.out_stride);
     }
-    for (Queued& each : queued_) {
-      each.done = config.device.event();
-      each.copied_in = config.device.event(true);
-      each.copied_out = config.device.event(true);
-    }
   }
 
   bool submit(const Batch& batch) override {
-    if (begun_ - ended_ == queued_.size()) return false;
-    Queued& queued = queued_[begun_ % queued_.size()];
-    Slot& slot = slots_[begun_ % slots_.size()];
+    auto* place = in_flight_.free_place();
+    if (place == nullptr) return false;
+    Stream& out = *place->stream;
+    Slot& slot = slots_[begun_++ % slots_.size()];
     // In the first round the event was never recorded, so this does not wait.
     in_->wait(*slot.worked);
     in_->copy_to_device(slot.in.data(), batch.in.base, batch.in.count * batch.in.stride);
-    if (batch.timed) in_->record(*queued.copied_in);
+    if (batch.timed) in_->record(*place->copied_in);
     in_->record(*slot.filled);
 
     work_->wait(*slot.filled);
@@ -52,42 +47,25 @@ class SlotTransfer final : public Transfer {
     work_->launch(config_.workload, view(slot.in.data(), slot.out.data(), batch), config_.block);
     work_->record(*slot.worked);
 
-    out_->wait(*slot.worked);
-    out_->copy_to_host(batch.out.base, slot.out.data(), batch.out.count * batch.out.stride);
-    if (batch.timed) out_->record(*queued.copied_out);
-    out_->record(*slot.emptied);
-    out_->record(*queued.done);
-    queued.batch = batch;
-    ++begun_;
+    out.wait(*slot.worked);
+    out.copy_to_host(batch.out.base, slot.out.data(), batch.out.count * batch.out.stride);
+    out.record(*slot.emptied);
+    in_flight_.begin(*place, batch);
     return true;
   }
-  std::optional<Batch> poll() override {
-    if (ended_ == begun_) return std::nullopt;
-    Queued& oldest = queued_[ended_ % queued_.size()];
-    if (!oldest.done->ready()) return std::nullopt;
-    ++ended_;
-    if (oldest.batch.timed) {
-      oldest.batch.copied_in = oldest.copied_in->ready_ns();
-      oldest.batch.copied_out = oldest.copied_out->ready_ns();
-    }
-    return oldest.batch;
-  }
+  std::optional<Batch> poll() override { return in_flight_.poll(); }
 
  private:
   struct Slot {
     std::unique_ptr<Event> filled, worked, emptied;
     Buffer in, out;
   };
-  struct Queued {
-    std::unique_ptr<Event> done, copied_in, copied_out;
-    Batch batch;
-  };
 
   TransferConfig config_;
   std::vector<Slot> slots_;
-  std::vector<Queued> queued_;
-  std::uint64_t begun_ = 0, ended_ = 0;
-  std::unique_ptr<Stream> in_, work_, out_;  // last: their destructors wait for work that uses the slots
+  std::uint64_t begun_ = 0;
+  InFlight in_flight_;                 // with the stream of copies out
+  std::unique_ptr<Stream> in_, work_;  // last: as in_flight_, their destructors wait for work that uses the slots
 };
 
 }  // namespace feedrate

@@ -6,31 +6,23 @@ namespace {
 
 /// Works like `pinned`, but each batch has its own memory of exactly its size from the device's pool, allocated and
 /// freed in stream order. It shows the cost for a program that cannot keep buffers.
-class StreamOrdered final : public Transfer {
+class StreamOrdered final : public StreamedTransfer {
  public:
-  explicit StreamOrdered(const TransferConfig& config) : config_(config), in_flight_(config, {.copies = true}) {}
+  explicit StreamOrdered(const TransferConfig& config) : StreamedTransfer(config, {.copies = true}) {}
 
-  bool submit(const Batch& batch) override {
-    auto* place = in_flight_.free_place();
-    if (place == nullptr) return false;
-    Stream& stream = *place->stream;
+ private:
+  void queue(InFlight::Place& place, const Batch& batch) override {
+    Stream& stream = *place.stream;
     const std::size_t in_bytes = batch.in.count * batch.in.stride, out_bytes = batch.out.count * batch.out.stride;
     std::byte* const in = stream.allocate(in_bytes);
     std::byte* const out = stream.allocate(out_bytes);
     stream.copy_to_device(in, batch.in.base, in_bytes);
-    in_flight_.copied_in(*place, batch);
+    in_flight_.copied_in(place, batch);
     stream.launch(config_.workload, view(in, out, batch), config_.block);
     stream.copy_to_host(batch.out.base, out, out_bytes);
     stream.free(in);
     stream.free(out);
-    in_flight_.begin(*place, batch);
-    return true;
   }
-  std::optional<Batch> poll() override { return in_flight_.poll(); }
-
- private:
-  TransferConfig config_;
-  InFlight in_flight_;
 };
 
 const TransferRegistration registered("stream_ordered",

@@ -1,10 +1,10 @@
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <thread>
 
 #include "common/error.hpp"
 #include "common/threads/threads.hpp"
+#include "kernels/launch.cuh"
 #include "kernels/stages/stage.cuh"
 #include "variants/overlap/buffers.hpp"
 #ifdef __CUDACC__
@@ -46,9 +46,9 @@ struct PersistentPlan {
   }
 };
 
-#ifdef __CUDACC__
 constexpr unsigned kThreads = 256;
 
+#ifdef __CUDACC__
 __device__ std::uint64_t global_ns() {
   std::uint64_t ns = 0;
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns));
@@ -101,6 +101,9 @@ __global__ void __launch_bounds__(kThreads) persistent_kernel(PersistentPlan pla
     read.fetch_max(item + 1, cuda::memory_order_acq_rel);
   }
 }
+void (*const kKernel)(PersistentPlan) = persistent_kernel;
+#else
+void (*const kKernel)(PersistentPlan) = nullptr;
 #endif
 
 /// The same with threads, one per stage.
@@ -158,7 +161,8 @@ class Persistent final : public Strategy {
     plan_.items = items;
     if (device_.kind() == "cpu") return run_on_threads(plan_);
     stream_->copy_to_device(flags_.data(), zeros_.data(), flags_.size());
-    stream_->launch(kernel_);
+    stream_->launch(KernelLaunch(
+        kKernel, {plan_.stages * plan_.blocks, kThreads}, [this] { run_on_threads(plan_); }, plan_));
     // Copy back only the word that tells whether the kernel gave up; the other words of zeros_ stay zero.
     auto* const given_up = reinterpret_cast<std::uint64_t*>(zeros_.data() + offsetof(Progress, given_up));
     stream_->copy_to_host(reinterpret_cast<std::byte*>(given_up), flags_.data() + offsetof(Progress, given_up),
@@ -168,31 +172,12 @@ class Persistent final : public Strategy {
   }
 
  private:
-  /// Launches the kernel with the plan.
-  struct PlanLaunch final : Launchable {
-    explicit PlanLaunch(PersistentPlan& plan) : plan(plan) {}
-    std::function<void()> on_cpu() const override {
-      return [this] { run_on_threads(plan); };
-    }
-    void with_cuda_launch(const UseCudaLaunch& use) const override {
-#ifdef __CUDACC__
-      void* arguments[] = {&plan};
-      use({reinterpret_cast<const void*>(persistent_kernel), plan.stages * plan.blocks, kThreads, 0, arguments});
-#else
-      static_cast<void>(use);
-      throw Failure("built without CUDA");
-#endif
-    }
-    PersistentPlan& plan;
-  };
-
   const Pipeline& pipeline_;
   Device& device_;
   unsigned slots_;
   std::vector<Buffer> buffers_;
   Buffer flags_, zeros_;
   PersistentPlan plan_{};
-  PlanLaunch kernel_{plan_};
   std::unique_ptr<Stream> stream_;  // last: it waits for the kernel
 };
 

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,7 +11,6 @@
 #include "common/export.hpp"
 #include "libraries/tensors/errors.hpp"
 #include "libraries/tensors/tensor.hpp"
-#include "libraries/tensors/words.hpp"
 
 /// Client of the tensor store: tensors by name, in memory that all processes of a machine share and that outlives the
 /// processes that created it. A daemon owns the memory (`feedrate store serve`).

@@ -1,5 +1,3 @@
-#include "variants/feeding/queues/redis/dead_letters.hpp"
-
 #include <fmt/format.h>
 
 #include <charconv>
@@ -8,6 +6,7 @@
 #include "common/redis/connection.hpp"
 #include "common/redis/service.hpp"
 #include "variants/feeding/queues/redis/elements.hpp"
+#include "variants/feeding/queues/redis/external_workers.hpp"
 
 namespace feedrate::redis_queue {
 namespace {
@@ -23,7 +22,7 @@ for i = 1, #letter[2], 2 do
   if letter[2][i] == 'm' then
     local task = letter[2][i + 1]
     local number = redis.call('INCR', KEYS[3])
-    redis.call('ZADD', KEYS[2], 0, string.format('%016d', number) .. task:sub(1, 13) .. '\0' .. task:sub(15))
+    redis.call('ZADD', KEYS[2], 0, string.format('%016d', number) .. with_attempts(task, 0))
   end
 end
 redis.call('XDEL', KEYS[1], letter[1])
@@ -95,7 +94,7 @@ bool DeadLetters::requeue(const std::string& letter_id) {
   if (!letter) return false;
   if (!letter->message) throw Failure(fmt::format("letter {} does not hold a message", letter_id));
   const std::string dead = names_.dead(), delayed = names_.delayed(), delays = names_.delays();
-  return connection_.command({"EVAL", kRequeue, "3", dead, delayed, delays, letter_id})->integer != 0;
+  return connection_.command({"EVAL", script_of({kRequeue}), "3", dead, delayed, delays, letter_id})->integer != 0;
 }
 
 bool DeadLetters::purge(const std::string& letter_id) {

@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <cstring>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -101,6 +102,37 @@ inline std::string encode(Header header, const Extension& extension, std::string
   if (info.version == 1) bytes.append(reinterpret_cast<const char*>(&extension), sizeof extension);
   bytes.append(payload);
   return bytes;
+}
+
+/// The format for scripts.
+inline constexpr std::string_view kMessageFunctions = R"lua(
+local function u32(text, at)
+  local a, b, c, d = text:byte(at, at + 3)
+  return a + 256 * b + 65536 * c + 16777216 * d
+end
+local function le32(n)
+  return string.char(n % 256, math.floor(n / 256) % 256, math.floor(n / 65536) % 256, math.floor(n / 16777216) % 256)
+end
+local function id_of(message) return message:sub(1, 8) end
+local function producer_of(message) return message:byte(7) + 256 * message:byte(8) end
+-- Whether the result is for one of the first `n` producers.
+local function is_of_first(n, message) return #message >= 8 and producer_of(message) < tonumber(n) end
+local function attempts_of(task) return task:byte(14) end
+local function with_attempts(task, n) return task:sub(1, 13) .. string.char(n) .. task:sub(15) end
+local function failed_result(task, code) return id_of(task) .. le32(0x80000000 + code) .. '\0\0\0\0' end
+-- The length of the message at `at`, without padding; nil if the bytes there are not a message.
+local function length_at(element, at)
+  if at + 15 > #element then return nil end
+  local length = u32(element, at + 8)
+  if length >= 0x80000000 then length = 0 end
+  local bytes = 16 + (element:byte(at + 12) == 1 and 16 or 0) + length
+  return at + bytes - 1 <= #element and bytes or nil
+end
+)lua";
+inline std::string script_of(std::initializer_list<std::string_view> parts) {
+  std::string script(kMessageFunctions);
+  for (const std::string_view part : parts) script += part;
+  return script;
 }
 
 /// Calls `f` with elements of `pack` messages each; the last element may hold fewer. Within an element each message

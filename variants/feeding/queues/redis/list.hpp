@@ -5,6 +5,13 @@ namespace feedrate::redis_queue {
 
 using redis::Connection;
 
+/// A Dialect's `Tasks` if tasks are read in the same way as results.
+template <class Results>
+struct TasksAsResults : Results {
+  TasksAsResults(Connection&, const RedisConfig& config, const Redelivery&)
+      : Results(config, KeyNames(config.redis.prefix).tasks()) {}
+};
+
 /// Tasks and results are elements of Redis lists: one side adds many elements with one LPUSH, the other takes them with
 /// RPOP and a count. A reader that found fewer elements than it asked for waits in BRPOP, so the server hands a lone
 /// message over directly. A popped element is gone from the server.
@@ -22,7 +29,7 @@ struct ListDialect {
       local elements = redis.call('LRANGE', KEYS[1], at, at + 999)
       if #elements == 0 then return removed end
       for _, element in ipairs(elements) do
-        if #element >= 8 and element:byte(7) + 256 * element:byte(8) < tonumber(ARGV[1]) then
+        if is_of_first(ARGV[1], element) then
           removed = removed + redis.call('LREM', KEYS[1], 1, element)
         else
           at = at + 1
@@ -70,11 +77,7 @@ struct ListDialect {
     std::size_t asked_ = 0;
     bool drained_ = false;
   };
-  class Tasks : public Results {
-   public:
-    Tasks(Connection&, const RedisConfig& config, const Redelivery&)
-        : Results(config, KeyNames(config.redis.prefix).tasks()) {}
-  };
+  using Tasks = TasksAsResults<Results>;
 
   class Acks {
    public:

@@ -2,9 +2,8 @@
 #include <optional>
 #include <random>
 
-#include "variants/feeding/queues/redis/dead_letters.hpp"
+#include "variants/feeding/queues/redis/external_workers.hpp"
 #include "variants/feeding/queues/redis/partitions.hpp"
-#include "variants/feeding/queues/redis/watch.hpp"
 
 /// Queues over a Redis server: tasks go from producers to workers through `<prefix>:tasks`, and results go back through
 /// `<prefix>:results:<producer>`. A Dialect supplies the commands:
@@ -22,8 +21,8 @@
 ///       void operator()(Connection&, key, messages, pack)
 ///     static void push_results(Connection&, key, messages, pack)
 ///     static void ask_length(Connection&, key)              appends the command that returns the number of elements
-///     static constexpr const char* kWithdraw                script that removes from KEYS[1] the tasks whose producer
-///                                                           number is below ARGV[1], and returns how many
+///     static constexpr const char* kWithdraw                script that removes from KEYS[1] the tasks of the first
+///                                                           ARGV[1] producers (is_of_first), and returns how many
 ///     class Tasks(Connection&, RedisConfig, Redelivery&), class Results(RedisConfig, key)
 ///                                                           read elements; see Reader
 ///     class Acks(Connection&, KeyNames, Redelivery&)        acknowledges completed tasks
@@ -97,7 +96,7 @@ class RedisQueue final : public Queue {
     void withdraw() {
       try {
         const std::string lists = std::to_string(config.point.producers);
-        control.command({"EVAL", Dialect::kWithdraw, "1", names.tasks(), lists});
+        control.command({"EVAL", script_of({Dialect::kWithdraw}), "1", names.tasks(), lists});
       } catch (const Failure& failure) {
         spdlog::warn("the failed run may have left tasks in {}: {}", names.tasks(), failure.what());
       }

@@ -32,32 +32,22 @@ local function add_task(element)
   else redis.call('RPUSH', key('tasks'), element) end
   keep(key('tasks'))
 end
-local function le32(n)
-  return string.char(n % 256, math.floor(n / 256) % 256, math.floor(n / 65536) % 256, math.floor(n / 16777216) % 256)
-end
-local function u32(text, at)
-  local a, b, c, d = text:byte(at, at + 3)
-  return a + 256 * b + 65536 * c + 16777216 * d
-end
-local function attempts_of(message) return message:byte(14) end
-local function with_attempts(message, n) return message:sub(1, 13) .. string.char(n) .. message:sub(15) end
 local function remember(message, what)
-  local id, line = message:sub(1, 8), now_ms() .. ' ' .. worker .. ': ' .. what
+  local id, line = id_of(message), now_ms() .. ' ' .. worker .. ': ' .. what
   local before = redis.call('HGET', key('history'), id)
   redis.call('HSET', key('history'), id, before and (before .. '\n' .. line) or line)
   keep(key('history'))
 end
 local function bury(message, attempts, what)
   remember(message, what)
-  local id = message:sub(1, 8)
+  local id = id_of(message)
   redis.call('XADD', key('dead'), 'MAXLEN', max_letters, '*', 'm', message, 'error', what, 'attempts', attempts,
              'worker', worker, 'history', redis.call('HGET', key('history'), id))
   redis.call('HDEL', key('history'), id)
   keep(key('dead'))
 end
 local function answer(message, code)
-  local name = key('results:' .. (message:byte(7) + 256 * message:byte(8)))
-  local result = message:sub(1, 8) .. le32(0x80000000 + code) .. '\0\0\0\0'
+  local name, result = key('results:' .. producer_of(message)), failed_result(message, code)
   -- A key of another type must not stop the script.
   if kind == 'stream' then redis.pcall('XADD', name, '*', 'm', result) else redis.pcall('LPUSH', name, result) end
   keep(name)
@@ -75,11 +65,7 @@ local now = now_ms()
 -- Calls `f` with each message of an element, and `rest` with any bytes at the end that are not a message.
 local function each_message(element, f, rest)
   local at = 1
-  while at + 15 <= #element do
-    local length = u32(element, at + 8)
-    if length >= 0x80000000 then length = 0 end
-    local bytes = 16 + (element:byte(at + 12) == 1 and 16 or 0) + length
-    if at + bytes - 1 > #element then break end
+  for bytes in function() return length_at(element, at) end do
     f(element:sub(at, at + bytes - 1))
     at = at + math.ceil(bytes / 16) * 16
   end
@@ -213,8 +199,6 @@ bury(ARGV[7], tonumber(ARGV[8]), ARGV[9])
 return 1
 )lua";
 
-std::string script(std::string_view own) { return std::string(kShared) + std::string(own); }
-
 }  // namespace
 
 Redelivery::Redelivery(const RedisSettings& redis, std::string name, std::string incarnation, bool keeps,
@@ -227,11 +211,12 @@ Redelivery::Redelivery(const RedisSettings& redis, std::string name, std::string
       lease_ms_(keeps ? redis::milliseconds(redis.delivery.lease_seconds) : "0"),
       lifetime_ms_(redis.shared ? redis::kLifetimeMs : "0"),
       results_ms_(redis::milliseconds(redis.delivery.results_seconds)),
+      dead_letters_(std::to_string(redis.delivery.dead_letters)),
       connection_(redis.url),
-      beat_(connection_, script(kBeat)),
-      take_(connection_, script(kTakeSuspect)),
-      retry_(connection_, script(kRetry)),
-      bury_(connection_, script(kBury)),
+      beat_(connection_, script_of({kShared, kBeat})),
+      take_(connection_, script_of({kShared, kTakeSuspect})),
+      retry_(connection_, script_of({kShared, kRetry})),
+      bury_(connection_, script_of({kShared, kBury})),
       resumed_(resumed) {
   beat();
   take_reply(*connection_.read(), false);
@@ -248,12 +233,17 @@ Redelivery::~Redelivery() {
   }
 }
 
+std::vector<std::string_view> Redelivery::arguments(std::initializer_list<std::string_view> own) const {
+  std::vector<std::string_view> all{names_.prefix(), kind_, worker_, lifetime_ms_, results_ms_, dead_letters_};
+  all.insert(all.end(), own);
+  return all;
+}
+
 void Redelivery::beat() {
   beat_sent_ns_ = now_ns();
-  beat_.append(
-      connection_, {names_.tasks()},
-      {names_.prefix(), kind_, worker_, lifetime_ms_, results_ms_, std::to_string(settings_.dead_letters), lease_ms_,
-       first_ ? "1" : "0", std::to_string(settings_.attempts), kGroup, name_, resumed_ ? "1" : "0"});
+  beat_.append(connection_, {names_.tasks()},
+               arguments({lease_ms_, first_ ? "1" : "0", std::to_string(settings_.attempts), kGroup, name_,
+                          resumed_ ? "1" : "0"}));
   connection_.flush();
   first_ = false;
   beating_ = true;
@@ -298,8 +288,7 @@ bool Redelivery::alive() const {
 
 std::optional<std::string> Redelivery::take_suspect() {
   if (!suspect_ && !asked_for_suspect_ && !beating_ && suspects_ != 0 && alive()) {
-    take_.append(connection_, {names_.suspects(), names_.alone(worker_)},
-                 {names_.prefix(), kind_, worker_, lifetime_ms_, results_ms_, "0"});
+    take_.append(connection_, {names_.suspects(), names_.alone(worker_)}, arguments({}));
     connection_.flush();
     asked_for_suspect_ = true;
   }
@@ -311,14 +300,11 @@ void Redelivery::retry(redis::Connection& sink, std::string_view task, unsigned 
                        std::string_view error) const {
   const double seconds = settings_.retry_seconds * std::exp2(std::min(attempts, 20u) - 1.0);
   retry_.append(sink, {names_.delayed()},
-                {names_.prefix(), kind_, worker_, lifetime_ms_, results_ms_, std::to_string(settings_.dead_letters),
-                 task, std::to_string(attempts), error, redis::milliseconds(seconds)});
+                arguments({task, std::to_string(attempts), error, redis::milliseconds(seconds)}));
 }
 
 void Redelivery::bury(redis::Connection& sink, std::string_view task, unsigned attempts, std::string_view error) const {
-  bury_.append(sink, {names_.dead()},
-               {names_.prefix(), kind_, worker_, lifetime_ms_, results_ms_, std::to_string(settings_.dead_letters),
-                task, std::to_string(attempts), error});
+  bury_.append(sink, {names_.dead()}, arguments({task, std::to_string(attempts), error}));
 }
 
 void Redelivery::forget(redis::Connection& sink, std::uint64_t id) const {

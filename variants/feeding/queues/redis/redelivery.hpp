@@ -69,12 +69,14 @@ class Redelivery {
   unsigned max_attempts() const { return settings_.attempts; }
 
  private:
+  /// The arguments of every script (kShared), followed by those of one of them, which the caller keeps alive.
+  std::vector<std::string_view> arguments(std::initializer_list<std::string_view> own) const;
   void beat();
   void take_reply(const redisReply&, bool of_suspect);
 
   KeyNames names_;
   DeliverySettings settings_;
-  std::string name_, worker_, kind_, lease_ms_, lifetime_ms_, results_ms_;
+  std::string name_, worker_, kind_, lease_ms_, lifetime_ms_, results_ms_, dead_letters_;
   redis::Connection connection_;
   redis::Script beat_, take_, retry_, bury_;
   std::uint64_t beat_sent_ns_ = 0, confirmed_ns_ = 0;  // when the last answered beat was sent

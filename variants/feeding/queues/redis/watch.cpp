@@ -1,11 +1,9 @@
-#include "variants/feeding/queues/redis/watch.hpp"
-
 #include <algorithm>
 #include <string>
 #include <vector>
 
 #include "common/redis/cluster.hpp"
-#include "variants/feeding/queue_watch.hpp"
+#include "variants/feeding/queues/redis/external_workers.hpp"
 #include "variants/feeding/queues/redis/partitions.hpp"
 
 namespace feedrate::redis_queue {
