@@ -90,13 +90,13 @@ class DeliveryTest : public testing::TestWithParam<std::string> {
   // Faults that several test classes inject.
   void kill_workers_at_random() {
     std::mt19937 random(23);
-    const int kills = test::long_tests() ? 100 : 6;
+    const int kills = test::long_tests() ? 100 : 4;
     std::vector<std::unique_ptr<Process>> workers;
     for (int i = 0; i < 2; ++i) workers.push_back(start());
     Ledger ledger(server_->socket(), GetParam());
     ledger.start_sending(kPerSecond, words_);
     for (int i = 0; i < kills; ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(50 + random() % 150));
+      std::this_thread::sleep_for(std::chrono::milliseconds(30 + random() % 100));
       auto& victim = workers[random() % workers.size()];
       victim->signal(SIGKILL);
       victim->wait();
@@ -110,11 +110,19 @@ class DeliveryTest : public testing::TestWithParam<std::string> {
     auto zombie = start(), other = start();
     Ledger ledger(server_->socket(), GetParam());
     ledger.start_sending(kPerSecond, words_);
-    std::this_thread::sleep_for(Seconds(0.3));
+    std::this_thread::sleep_for(Seconds(0.2));
+    const auto await_leases = [&](long long n) {
+      EXPECT_TRUE(await([&] { return server_->integer({"ZCARD", "t:leases"}) == n; })) << n;
+    };
+    if (at_least_once()) await_leases(2);
     zombie->signal(SIGSTOP);
-    std::this_thread::sleep_for(Seconds(3 * kLease));
+    if (at_least_once()) {
+      await_leases(1);  // the other worker has taken over
+    } else {
+      std::this_thread::sleep_for(Seconds(kLease));
+    }
     zombie->signal(SIGCONT);
-    std::this_thread::sleep_for(Seconds(0.5));
+    std::this_thread::sleep_for(Seconds(0.2));
     ledger.stop_sending();
     const double recovery = ledger.settle();
     judge("worker stopped beyond its lease", ledger.tally(), recovery);
@@ -129,12 +137,12 @@ class DeliveryTest : public testing::TestWithParam<std::string> {
     const auto worker = start();
     Ledger ledger(server_->socket(), GetParam());
     ledger.start_sending(kPerSecond, words_);
-    std::this_thread::sleep_for(Seconds(0.3));
+    std::this_thread::sleep_for(Seconds(0.1));
     // This is less than the server uses, so that it rejects every write.
     server_->command({"CONFIG", "SET", "maxmemory", "1mb"});
     std::this_thread::sleep_for(Seconds(1));
     server_->command({"CONFIG", "SET", "maxmemory", "0"});
-    std::this_thread::sleep_for(Seconds(0.5));
+    std::this_thread::sleep_for(Seconds(0.1));
     ledger.stop_sending();
     const double recovery = ledger.settle();
     judge("server full for a second", ledger.tally(), recovery);
