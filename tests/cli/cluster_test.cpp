@@ -88,12 +88,10 @@ class ClusterTest : public testing::Test {
  protected:
   void SetUp() override { FEEDRATE_NEEDS_REDIS(); }
   std::unique_ptr<Process> start(const std::string& url, const Words& more = {}, const char* partitions = "6") {
-    Words words{"worker", "--device", "cpu", "--redis", url, "--prefix", "jobs", "--queue", "redis_reliable"};
-    for (const char* word : {"--lease", "1", "--partitions", partitions}) words.emplace_back(word);
-    words.insert(words.end(), more.begin(), more.end());
-    auto process = place_.start(words);
-    EXPECT_TRUE(await([&] { return process->err().find("worker ") != std::string::npos; })) << process->err();
-    return process;
+    return start_worker(place_,
+                        {"--device", "cpu", "--redis", url, "--prefix", "jobs", "--queue", "redis_reliable", "--lease",
+                         "1", "--partitions", partitions},
+                        more);
   }
   Workplace place_;
 };

@@ -25,24 +25,10 @@ class DeliveryTest : public testing::TestWithParam<std::string> {
   bool at_least_once() const { return cli_test::at_least_once(GetParam()); }
   std::unique_ptr<Process> start(const Words& more = {}) { return start_at(server_->url(), more); }
   std::unique_ptr<Process> start_at(const std::string& url, const Words& more = {}) {
-    Words words{"worker",
-                "--queue",
-                GetParam(),
-                "--device",
-                device_,
-                "--redis",
-                url,
-                "--prefix",
-                "t",
-                "--lease",
-                std::to_string(kLease),
-                "--retry-after",
-                "0.05"};
+    Words words{"--queue", GetParam(), "--device", device_, "--redis", url, "--prefix", "t"};
+    words.insert(words.end(), {"--lease", std::to_string(kLease), "--retry-after", "0.05"});
     words.insert(words.end(), options_.begin(), options_.end());
-    words.insert(words.end(), more.begin(), more.end());
-    auto process = place_.start(words);
-    EXPECT_TRUE(await([&] { return process->err().find("worker ") != std::string::npos; })) << process->err();
-    return process;
+    return start_worker(place_, words, more);
   }
   /// Adds the result of a test to the table, which covers only workers with default options.
   void record(const char* fault, const Ledger::Tally& tally, std::optional<double> recovery_seconds = {}) {
@@ -161,13 +147,9 @@ class DeliveryTest : public testing::TestWithParam<std::string> {
   void push(const std::string& task) { add_task(*server_, GetParam(), task); }
   /// Results in list 0 so far, by id, including duplicates.
   std::multimap<std::uint64_t, Message> results() {
-    const bool stream = GetParam() == "redis_stream";
-    const Reply reply = stream ? server_->command({"XRANGE", "t:results:0", "-", "+"})
-                               : server_->command({"LRANGE", "t:results:0", "0", "-1"});
     std::multimap<std::uint64_t, Message> found;
-    for (std::size_t i = 0; reply && reply->type == REDIS_REPLY_ARRAY && i < reply->elements; ++i) {
-      const redisReply& element = stream ? *reply->element[i]->element[1]->element[1] : *reply->element[i];
-      const Message message = decode({element.str, element.len});
+    for (const std::string& element : result_elements(*server_, GetParam())) {
+      const Message message = decode(element);
       found.emplace(message.id, message);
     }
     return found;

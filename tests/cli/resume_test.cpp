@@ -138,6 +138,13 @@ class OtherResume : public Resume {
   void SetUp() override {
     place_.write("s.json", kSmall);
     ASSERT_EQ(begin()->wait(), 0);
+    fs::rename(place_ / "out", place_ / "finished");
+    restore();
+  }
+  /// Undoes what resumed commands did.
+  void restore() {
+    fs::remove_all(place_ / "out");
+    fs::copy(place_ / "finished", place_ / "out");
     before_ = read_text(rows());
   }
   /// Checks that the resume is rejected, that the message has all of `said`, that the rows are unchanged, and that
@@ -162,36 +169,39 @@ class OtherResume : public Resume {
   std::string before_;
 };
 
-TEST_F(OtherResume, DifferentSpecIsRejected) {
+TEST_F(OtherResume, DifferentSpecSettingsOrAxisAreRejected) {
   place_.write("other.json", R"({"name": "s", "axes": {"queue": "null", "payload": "64,512"},
                                  "run": {"repetitions": 1, "seconds": 0.02, "warmup": 0}})");
-  expect_rejected({"sweep", "other.json", "--resume", "out", "--device", "cpu"}, {"payload", "64,256", "64,512"});
+  const Words resume{"sweep", "--resume", "out", "--device", "cpu"};
+  const auto with = [&](const Words& more) {
+    Words words = resume;
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  };
+  expect_rejected(with({"other.json"}), {"payload", "64,256", "64,512"});
+  restore();
+  expect_rejected(with({"--seconds", "0.03"}), {"spec.run.seconds", "0.02 in the folder", "0.03 now"});
+  restore();
+  expect_rejected(with({"--axis", "payload=128"}), {"payload", "128"});
 }
 
-TEST_F(OtherResume, DifferentSettingsAreRejected) {
-  expect_rejected({"sweep", "--resume", "out", "--device", "cpu", "--seconds", "0.03"},
-                  {"spec.run.seconds", "0.02 in the folder", "0.03 now"});
-}
-
-TEST_F(OtherResume, DifferentAxisIsRejected) {
-  expect_rejected({"sweep", "--resume", "out", "--device", "cpu", "--axis", "payload=128"}, {"payload", "128"});
-}
-
-TEST_F(OtherResume, DifferentDeviceIsRejected) {
-  doctor(R"("device":"cpu")", R"("device":"cuda")");
-  expect_rejected({"sweep", "--resume", "out", "--device", "cpu"}, {"device", "\"cuda\" in the folder", "\"cpu\" now"});
-}
-
-TEST_F(OtherResume, DifferentMachineIsRejected) {
-  const std::string cpu = run_in(rows_of(before_)).at("environment").at("cpu").dump();
-  doctor("\"cpu\":" + cpu, R"("cpu":"Z80")");
-  expect_rejected({"sweep", "--resume", "out", "--device", "cpu"}, {"cpu", "Z80", cpu});
-}
-
-TEST_F(OtherResume, DifferentBuildIsRejected) {
-  const std::string revision = run_in(rows_of(before_)).at("environment").at("revision").dump();
-  doctor("\"revision\":" + revision, R"("revision":"0123456789ab")");
-  expect_rejected({"sweep", "--resume", "out", "--device", "cpu"}, {"revision", "0123456789ab"});
+TEST_F(OtherResume, DifferentDeviceMachineOrBuildIsRejected) {
+  const Json environment = run_in(rows_of(before_)).at("environment");
+  const std::string cpu = environment.at("cpu").dump();
+  struct Other {
+    std::string from, to;
+    Words said;
+  };
+  for (const auto& [from, to, said] :
+       {Other{R"("device":"cpu")", R"("device":"cuda")", {"device", "\"cuda\" in the folder", "\"cpu\" now"}},
+        Other{"\"cpu\":" + cpu, R"("cpu":"Z80")", {"cpu", "Z80", cpu}},
+        Other{"\"revision\":" + environment.at("revision").dump(),
+              R"("revision":"0123456789ab")",
+              {"revision", "0123456789ab"}}}) {
+    restore();
+    doctor(from, to);
+    expect_rejected({"sweep", "--resume", "out", "--device", "cpu"}, said);
+  }
 }
 
 TEST_F(OtherResume, EditedSpecInTheFolderIsRejected) {

@@ -50,9 +50,8 @@ class Line {
  public:
   Line(std::string queue, const std::string& device, RedisServer& server, Workplace& place)
       : queue_(std::move(queue)), on_gpu_(device != "cpu"), server_(server), ledger_(server.socket(), queue_, queue_) {
-    worker_ = place.start({"worker", "--queue", queue_, "--device", device, "--redis", server.url(), "--prefix", queue_,
-                           "--dead-letters", "20", "--results-expire", "1"});
-    EXPECT_TRUE(await([&] { return worker_->err().find("worker ") != std::string::npos; })) << worker_->err();
+    worker_ = start_worker(place, {"--queue", queue_, "--device", device, "--redis", server.url(), "--prefix", queue_,
+                                   "--dead-letters", "20", "--results-expire", "1"});
     ledger_.start_sending(400);
   }
   void sample() {

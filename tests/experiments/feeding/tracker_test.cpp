@@ -10,15 +10,6 @@ namespace {
 
 using Verdict = Tracker::Verdict;
 
-TEST(Tracker, MessagesInOrderAreFresh) {
-  Tracker tracker(64);
-  for (std::uint64_t n = 0; n < 1000; ++n) EXPECT_EQ(tracker.accept(n), Verdict::fresh);
-  EXPECT_EQ(tracker.lowest_missing(), 1000u);
-  EXPECT_EQ(tracker.reordered(), 0u);
-  EXPECT_EQ(tracker.accept(999), Verdict::duplicate);
-  EXPECT_EQ(tracker.accept(1000 + 64), Verdict::unknown);
-}
-
 TEST(Tracker, TrackerAgreesWithASetInRandomOrder) {
   std::mt19937 random(3);
   Tracker tracker(128);
@@ -33,32 +24,6 @@ TEST(Tracker, TrackerAgreesWithASetInRandomOrder) {
   }
 }
 
-TEST(Tracker, RunsInOrderAreAccepted) {
-  Tracker tracker(64);
-  for (const std::uint64_t count : {1, 63, 64, 1000}) {
-    const std::uint64_t first = tracker.lowest_missing();
-    EXPECT_TRUE(tracker.accept_run(first, count));
-    EXPECT_EQ(tracker.lowest_missing(), first + count);
-  }
-  EXPECT_EQ(tracker.reordered(), 0u);
-}
-
-TEST(Tracker, RunThatIsNotEntirelyFreshIsRejected) {
-  Tracker tracker(128);
-  ASSERT_TRUE(tracker.accept_run(0, 10));
-  ASSERT_TRUE(tracker.accept_run(80, 3));
-  EXPECT_FALSE(tracker.accept_run(9, 2)) << "begins with a duplicate";
-  EXPECT_FALSE(tracker.accept_run(10, 71)) << "ends with a duplicate";
-  EXPECT_FALSE(tracker.accept_run(10, 129)) << "longer than the span";
-  EXPECT_FALSE(tracker.accept_run(100, 39)) << "ends beyond the span";
-  EXPECT_FALSE(tracker.accept_run(10'000, 2)) << "begins beyond the span";
-  EXPECT_TRUE(tracker.accept_run(83, 55)) << "fills the span";
-  EXPECT_EQ(tracker.lowest_missing(), 10u);
-  EXPECT_TRUE(tracker.accept_run(10, 70)) << "fills the gap before the run";
-  EXPECT_EQ(tracker.lowest_missing(), 138u);
-  EXPECT_EQ(tracker.reordered(), 70u);
-}
-
 TEST(Tracker, RunIsAcceptedExactlyIfEachOfItsNumbersIs) {
   std::mt19937 random(5);
   for (const std::uint64_t span : {64, 128, 1024}) {
@@ -69,7 +34,7 @@ TEST(Tracker, RunIsAcceptedExactlyIfEachOfItsNumbersIs) {
       // Often the lowest missing number, sometimes an old number or one that is too far ahead.
       const std::uint64_t first =
           random() % 3 == 0 ? lowest : lowest + random() % (span + 20) - std::min(lowest, random() % 4ul);
-      const std::uint64_t count = 1 + random() % (random() % 2 == 0 ? 5 : span / 2);
+      const std::uint64_t count = 1 + random() % (random() % 16 == 0 ? 2 * span : random() % 2 == 0 ? 5 : span / 2);
       Tracker copy = one_by_one;
       bool fresh = true;
       for (std::uint64_t n = 0; n < count; ++n) fresh &= copy.accept(first + n) == Verdict::fresh;
