@@ -32,8 +32,8 @@ MUTATIONS = [
     Mutation(
         "the load generator is never the limit",
         "experiments/feeding/generator_limit.cpp",
-        "kDriverBound = 0.9;",
-        "kDriverBound = 1e9;",
+        "kGeneratorBound = 0.9;",
+        "kGeneratorBound = 1e9;",
         "GeneratorLimit*",
     ),
     Mutation(
