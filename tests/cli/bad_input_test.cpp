@@ -27,6 +27,10 @@ Words sweep(Words more) {
   more.insert(more.end(), {"--device", "cpu", "--seconds", "0.05"});
   return more;
 }
+Words tune(Words more) {
+  more.insert(more.begin(), {"tune", "s.json", "--device", "cpu", "--dry-run"});
+  return more;
+}
 const std::string kSpec = R"({"axes": {"queue": "null,host_polled", "payload": "64"}})";
 const std::string kRedisSpec = R"({"axes": {"queue": "redis_list", "payload": "64"}})";
 
@@ -103,6 +107,24 @@ const std::vector<BadInput>& command_lines() {
       {"ExternalWorkerWithoutRedis",
        run({"--queue", "redis_list", "--external-worker"}),
        {"--redis", "external worker"}},
+      // Axes that belong to another queue, transfer, device or workload.
+      {"LanesOfAnotherQueue", run({"--queue", "null", "--lanes", "4"}), {"feedrate: --lanes", "gpu_ring"}},
+      {"PackOfAnotherQueue",
+       run({"--queue", "host_polled", "--pack", "4"}),
+       {"feedrate: --pack", "redis_list, redis_priority"}},
+      {"StreamsOfAnotherTransfer",
+       run({"--queue", "host_polled", "--transfer", "pageable", "--streams", "2"}),
+       {"feedrate: --streams", "mapped, pinned"}},
+      {"WorkersOfTheRing", run({"--queue", "gpu_ring", "--workers", "2"}), {"feedrate: --workers", "messages itself"}},
+      {"BlockOnTheCpu", run({"--queue", "gpu_ring", "--block", "64"}), {"feedrate: --block", "--device cuda"}},
+      {"FlopsOfAnotherWorkload",
+       run({"--queue", "null", "--flops-per-byte", "4"}),
+       {"feedrate: --flops-per-byte", "fma_chain"}},
+      {"UnknownExperiment", {"run", "--experiment", "lunch"}, {"lunch", "allowed: feeding, "}},
+      {"UnknownExperimentOfAList", {"list", "--markdown", "lunch"}, {"lunch", "allowed: feeding, "}},
+      {"SweepOfACapacitySpec",
+       {"sweep", source_dir() / "experiments/specs/capacity.json"},
+       {"feedrate capacity capacity"}},
   };
   return rows;
 }
@@ -179,6 +201,23 @@ const std::vector<BadInput>& specs() {
        sweep({}),
        {"spec s.json: parts[0]: axis payload: invalid value 'big'"},
        R"({"axes": {"payload": "big"}})"},
+      {"UnknownExperimentOfASpec",
+       sweep({}),
+       {"experiment: invalid value 'lunch'"},
+       R"({"experiment": "lunch", "axes": {"form": "plain"}})"},
+      {"CapacityWithoutOfferedLoad",
+       {"capacity", "s.json", "--device", "cpu"},
+       {"launch has none"},
+       R"({"experiment": "launch", "axes": {"form": "plain"}})"},
+      {"TuneOfOpenLoad",
+       tune({}),
+       {"capacity"},
+       R"({"axes": {"queue": "null", "arrivals": "poisson", "rate": [1, 2]}})"},
+      {"TuneOfFixedSettings",
+       tune({}),
+       {"all settings of this one are fixed"},
+       R"({"experiment": "launch", "axes": {"form": "plain"}})"},
+      {"TuneGoal", tune({"--goal", "latency_ns"}), {"messages_per_second, bytes_per_second"}, kSpec},
       {"OutUnwritable", sweep({"--out", "/dev/null/out"}), {"--out", "/dev/null/out"}, kSpec},
       {"OutAndResume", sweep({"--out", "a", "--resume", "b"}), {"--resume", "b"}, kSpec},
   };

@@ -307,25 +307,6 @@ TEST_F(Sweep, TuneSearchesOpenAxesWithEqualBudgets) {
   EXPECT_EQ(measured, found);
 }
 
-TEST_F(Sweep, TuneRejectsSpecsItCannotTune) {
-  const auto refused = [&](const std::string& spec, const Words& more = {}) {
-    place_.write("s.json", spec);
-    Words words{"tune", "s.json", "--device", "cpu", "--dry-run"};
-    words.insert(words.end(), more.begin(), more.end());
-    const Outcome outcome = place_.run(words);
-    EXPECT_EQ(outcome.code, 2) << spec;
-    return outcome.err;
-  };
-  EXPECT_NE(refused(R"({"axes": {"queue": "null", "arrivals": "poisson", "rate": [1000, 2000]}})").find("capacity"),
-            std::string::npos);
-  EXPECT_NE(
-      refused(R"({"experiment": "launch", "axes": {"form": "plain"}})").find("all settings of this one are fixed"),
-      std::string::npos);
-  const std::string spec = R"({"axes": {"queue": "null", "window": [1, 4]}})";
-  EXPECT_NE(refused(spec, {"--goal", "latency_ns"}).find("messages_per_second, bytes_per_second"), std::string::npos);
-  EXPECT_NE(refused(spec, {"--seconds-each", "0"}).find("--seconds-each"), std::string::npos);
-}
-
 /// Lines that the executable prints on an 80-column terminal, including every state of the progress line.
 std::vector<std::string> lines_on_a_terminal(Words words, const fs::path& folder) {
   words.insert(words.begin(), executable());

@@ -25,11 +25,10 @@ TEST(Example, RestartsInOneSession) {
 }
 
 TEST(Example, RowReportsItsCost) {
-  Session session("feeding", "cpu", 0, {}, "test", brief(1'000));
   Point point;
   point.queue = "handoff";
   point.producers = 3;
-  const Json cost = run_cell(session, point)["cost"];
+  const Json cost = run_cell(point, brief(1'000))["cost"];
   EXPECT_EQ(cost["host_threads"], 3 + 2 * 3) << "a worker, a producer and a collector thread per producer";
   EXPECT_EQ(cost["delivery"], "exactly once in process");
 }

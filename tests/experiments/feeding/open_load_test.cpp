@@ -123,8 +123,7 @@ Json run_open(const Point& point, double seconds, double warmup = 0) {
   settings.seconds = seconds;
   settings.warmup_seconds = warmup;
   settings.keep_disturbed = true;
-  Session session("feeding", "cpu", 0, {}, "test", settings);
-  return run_cell(session, point);
+  return run_cell(point, settings);
 }
 
 /// Share of a row's histogram above `ns`.
