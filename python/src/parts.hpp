@@ -16,7 +16,7 @@ inline std::atomic<unsigned> forks{0};  // number of forks that led to this proc
 
 /// Takes a busy ring off the GPU briefly every `longest_stay`, so that calls that wait for the entire device can
 /// return. The ring cannot detect such calls: cudaDeviceSynchronize and the first launch of a kernel hold no lock that
-/// another call would block on (tests/trials/beside_resident.cu).
+/// another call would block on.
 class Watchdog {
  public:
   Watchdog(Calls& calls, Views& views, std::chrono::nanoseconds longest_stay)

@@ -88,12 +88,10 @@ class ClusterTest : public testing::Test {
  protected:
   void SetUp() override { FEEDRATE_NEEDS_REDIS(); }
   std::unique_ptr<Process> start(const std::string& url, const Words& more = {}, const char* partitions = "6") {
-    Words words{"worker", "--device", "cpu", "--redis", url, "--prefix", "jobs", "--queue", "redis_reliable"};
-    for (const char* word : {"--lease", "1", "--partitions", partitions}) words.emplace_back(word);
-    words.insert(words.end(), more.begin(), more.end());
-    auto process = place_.start(words);
-    EXPECT_TRUE(await([&] { return process->err().find("worker ") != std::string::npos; })) << process->err();
-    return process;
+    return start_worker(place_,
+                        {"--device", "cpu", "--redis", url, "--prefix", "jobs", "--queue", "redis_reliable", "--lease",
+                         "1", "--partitions", partitions},
+                        more);
   }
   Workplace place_;
 };
@@ -116,7 +114,7 @@ TEST_F(ClusterTest, BenchmarkUsesAllMastersAndLeavesNoKeys) {
   }
 }
 
-TEST_F(ClusterTest, WorkerServesEveryPartition) {
+TEST_F(ClusterTest, WorkerServesEveryPartitionAndDeadLettersStayInTheirs) {
   Cluster cluster;
   const auto worker = start(cluster.url());
   std::set<unsigned> masters;
@@ -128,26 +126,17 @@ TEST_F(ClusterTest, WorkerServesEveryPartition) {
   for (unsigned i = 0; i < 6; ++i) {
     EXPECT_TRUE(await([&] { return cluster.integer({"LLEN", partition(i) + ":results:0"}) == 5; })) << worker->err();
   }
-  worker->signal(SIGTERM);
-  EXPECT_EQ(worker->wait(), 0) << worker->err();
-}
-
-TEST_F(ClusterTest, DeadLettersStayInTheirPartition) {
-  Cluster cluster;
-  const auto worker = start(cluster.url());
   cluster.command({"LPUSH", partition(4) + ":tasks", "garbage"});
   EXPECT_TRUE(await([&] { return cluster.integer({"XLEN", partition(4) + ":dead"}) == 1; })) << worker->err();
   const Outcome outcome = place_.run({"dlq", "list", "--json", "--redis", cluster.url(), "--prefix", partition(4)});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(rows_of(outcome.out).size(), 1u);
-}
-
-TEST_F(ClusterTest, PrefixWithoutHashTagIsRejected) {
-  Cluster cluster;
-  const Outcome outcome = place_.run({"worker", "--device", "cpu", "--redis", cluster.url(), "--prefix", "jobs"});
-  EXPECT_EQ(outcome.code, 2);
-  EXPECT_NE(outcome.err.find("--prefix"), std::string::npos) << outcome.err;
-  EXPECT_NE(outcome.err.find("hash tag"), std::string::npos) << outcome.err;
+  worker->signal(SIGTERM);
+  EXPECT_EQ(worker->wait(), 0) << worker->err();
+  const Outcome refused = place_.run({"worker", "--device", "cpu", "--redis", cluster.url(), "--prefix", "jobs"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_NE(refused.err.find("--prefix"), std::string::npos) << refused.err;
+  EXPECT_NE(refused.err.find("hash tag"), std::string::npos) << refused.err;
 }
 
 TEST_F(ClusterTest, WorkerServesReplicaAfterMasterDies) {

@@ -25,24 +25,10 @@ class DeliveryTest : public testing::TestWithParam<std::string> {
   bool at_least_once() const { return cli_test::at_least_once(GetParam()); }
   std::unique_ptr<Process> start(const Words& more = {}) { return start_at(server_->url(), more); }
   std::unique_ptr<Process> start_at(const std::string& url, const Words& more = {}) {
-    Words words{"worker",
-                "--queue",
-                GetParam(),
-                "--device",
-                device_,
-                "--redis",
-                url,
-                "--prefix",
-                "t",
-                "--lease",
-                std::to_string(kLease),
-                "--retry-after",
-                "0.05"};
+    Words words{"--queue", GetParam(), "--device", device_, "--redis", url, "--prefix", "t"};
+    words.insert(words.end(), {"--lease", std::to_string(kLease), "--retry-after", "0.05"});
     words.insert(words.end(), options_.begin(), options_.end());
-    words.insert(words.end(), more.begin(), more.end());
-    auto process = place_.start(words);
-    EXPECT_TRUE(await([&] { return process->err().find("worker ") != std::string::npos; })) << process->err();
-    return process;
+    return start_worker(place_, words, more);
   }
   /// Adds the result of a test to the table, which covers only workers with default options.
   void record(const char* fault, const Ledger::Tally& tally, std::optional<double> recovery_seconds = {}) {
@@ -90,13 +76,13 @@ class DeliveryTest : public testing::TestWithParam<std::string> {
   // Faults that several test classes inject.
   void kill_workers_at_random() {
     std::mt19937 random(23);
-    const int kills = test::long_tests() ? 100 : 6;
+    const int kills = test::long_tests() ? 100 : 4;
     std::vector<std::unique_ptr<Process>> workers;
     for (int i = 0; i < 2; ++i) workers.push_back(start());
     Ledger ledger(server_->socket(), GetParam());
     ledger.start_sending(kPerSecond, words_);
     for (int i = 0; i < kills; ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(50 + random() % 150));
+      std::this_thread::sleep_for(std::chrono::milliseconds(30 + random() % 100));
       auto& victim = workers[random() % workers.size()];
       victim->signal(SIGKILL);
       victim->wait();
@@ -110,11 +96,19 @@ class DeliveryTest : public testing::TestWithParam<std::string> {
     auto zombie = start(), other = start();
     Ledger ledger(server_->socket(), GetParam());
     ledger.start_sending(kPerSecond, words_);
-    std::this_thread::sleep_for(Seconds(0.3));
+    std::this_thread::sleep_for(Seconds(0.2));
+    const auto await_leases = [&](long long n) {
+      EXPECT_TRUE(await([&] { return server_->integer({"ZCARD", "t:leases"}) == n; })) << n;
+    };
+    if (at_least_once()) await_leases(2);
     zombie->signal(SIGSTOP);
-    std::this_thread::sleep_for(Seconds(3 * kLease));
+    if (at_least_once()) {
+      await_leases(1);  // the other worker has taken over
+    } else {
+      std::this_thread::sleep_for(Seconds(kLease));
+    }
     zombie->signal(SIGCONT);
-    std::this_thread::sleep_for(Seconds(0.5));
+    std::this_thread::sleep_for(Seconds(0.2));
     ledger.stop_sending();
     const double recovery = ledger.settle();
     judge("worker stopped beyond its lease", ledger.tally(), recovery);
@@ -129,12 +123,12 @@ class DeliveryTest : public testing::TestWithParam<std::string> {
     const auto worker = start();
     Ledger ledger(server_->socket(), GetParam());
     ledger.start_sending(kPerSecond, words_);
-    std::this_thread::sleep_for(Seconds(0.3));
+    std::this_thread::sleep_for(Seconds(0.1));
     // This is less than the server uses, so that it rejects every write.
     server_->command({"CONFIG", "SET", "maxmemory", "1mb"});
     std::this_thread::sleep_for(Seconds(1));
     server_->command({"CONFIG", "SET", "maxmemory", "0"});
-    std::this_thread::sleep_for(Seconds(0.5));
+    std::this_thread::sleep_for(Seconds(0.1));
     ledger.stop_sending();
     const double recovery = ledger.settle();
     judge("server full for a second", ledger.tally(), recovery);
@@ -153,13 +147,9 @@ class DeliveryTest : public testing::TestWithParam<std::string> {
   void push(const std::string& task) { add_task(*server_, GetParam(), task); }
   /// Results in list 0 so far, by id, including duplicates.
   std::multimap<std::uint64_t, Message> results() {
-    const bool stream = GetParam() == "redis_stream";
-    const Reply reply = stream ? server_->command({"XRANGE", "t:results:0", "-", "+"})
-                               : server_->command({"LRANGE", "t:results:0", "0", "-1"});
     std::multimap<std::uint64_t, Message> found;
-    for (std::size_t i = 0; reply && reply->type == REDIS_REPLY_ARRAY && i < reply->elements; ++i) {
-      const redisReply& element = stream ? *reply->element[i]->element[1]->element[1] : *reply->element[i];
-      const Message message = decode({element.str, element.len});
+    for (const std::string& element : result_elements(*server_, GetParam())) {
+      const Message message = decode(element);
       found.emplace(message.id, message);
     }
     return found;

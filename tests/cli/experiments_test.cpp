@@ -58,58 +58,6 @@ TEST_F(Experiments, LaunchSweepCompletesAndResumes) {
   EXPECT_EQ(cells_of(place_ / "out" / "rows.jsonl").size(), cells.size());
 }
 
-TEST_F(Experiments, UnknownExperimentIsRejectedByName) {
-  for (const Words& words : {Words{"run", "--experiment", "lunch"}, {"list", "--markdown", "lunch"}}) {
-    const Outcome outcome = place_.run(words);
-    EXPECT_EQ(outcome.code, 2);
-    EXPECT_NE(outcome.err.find("lunch"), std::string::npos) << outcome.err;
-    EXPECT_NE(outcome.err.find("allowed: feeding, "), std::string::npos) << outcome.err;
-  }
-  place_.write("s.json", R"({"experiment": "lunch", "axes": {"form": "plain"}})");
-  const Outcome outcome = place_.run({"sweep", "s.json"});
-  EXPECT_EQ(outcome.code, 2);
-  EXPECT_NE(outcome.err.find("experiment: invalid value 'lunch'"), std::string::npos) << outcome.err;
-}
-
-TEST_F(Experiments, CapacityIsRejectedWithoutOfferedLoad) {
-  place_.write("s.json", R"({"experiment": "launch", "axes": {"form": "plain"}})");
-  const Outcome outcome = place_.run({"capacity", "s.json", "--device", "cpu"});
-  EXPECT_EQ(outcome.code, 2);
-  EXPECT_NE(outcome.err.find("launch has none"), std::string::npos) << outcome.err;
-}
-
-TEST_F(Experiments, SweepRejectsCapacitySpec) {
-  const Outcome outcome = place_.run({"sweep", (source_dir() / "experiments/specs/capacity.json").string()});
-  EXPECT_EQ(outcome.code, 2);
-  EXPECT_NE(outcome.err.find("feedrate capacity capacity"), std::string::npos) << outcome.err;
-}
-
-struct Misplaced {
-  Words words;
-  std::string option, owner;
-};
-class MisplacedOption : public testing::TestWithParam<Misplaced> {};
-
-TEST_P(MisplacedOption, OptionIsRejectedByName) {
-  Workplace place;
-  Words words{"run", "--device", "cpu", "--seconds", "0.05"};
-  words.insert(words.end(), GetParam().words.begin(), GetParam().words.end());
-  const Outcome outcome = place.run(words);
-  EXPECT_EQ(outcome.code, 2) << outcome.err;
-  EXPECT_EQ(outcome.err.find("feedrate: " + GetParam().option), 0u) << outcome.err;
-  EXPECT_NE(outcome.err.find(GetParam().owner), std::string::npos) << outcome.err;
-}
-INSTANTIATE_TEST_SUITE_P(
-    All, MisplacedOption,
-    testing::Values(Misplaced{{"--queue", "null", "--lanes", "4"}, "--lanes", "gpu_ring"},
-                    Misplaced{{"--queue", "host_polled", "--pack", "4"}, "--pack", "redis_list, redis_priority"},
-                    Misplaced{{"--queue", "host_polled", "--transfer", "pageable", "--streams", "2"},
-                              "--streams",
-                              "mapped, pinned"},
-                    Misplaced{{"--queue", "gpu_ring", "--workers", "2"}, "--workers", "moves messages itself"},
-                    Misplaced{{"--queue", "gpu_ring", "--block", "64"}, "--block", "--device cuda"},
-                    Misplaced{{"--queue", "null", "--flops-per-byte", "4"}, "--flops-per-byte", "fma_chain"}));
-
 TEST_F(Experiments, HelpGroupsAxesByOwner) {
   const std::string help = place_.run({"run", "--help"}).out;
   const auto own = help.find("AXES of gpu_ring"), lanes = help.find("--lanes");

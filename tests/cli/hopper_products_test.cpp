@@ -24,11 +24,5 @@ TEST_F(HopperProductsTest, EveryProductIsVerified) {
   }
 }
 
-TEST_F(HopperProductsTest, OptionOutOfRangeIsNamed) {
-  const Outcome outcome = place_.run({"run", "--experiment", "hopper-products", "--products", "0"});
-  EXPECT_EQ(outcome.code, 2);
-  EXPECT_NE(outcome.err.find("--products"), std::string::npos) << outcome.err;
-}
-
 }  // namespace
 }  // namespace feedrate::cli_test

@@ -11,7 +11,9 @@ class PrivateRedis : public testing::Test {
   /// Starts a long run and returns once its second cell runs or, if `early`, once its server runs.
   std::unique_ptr<Process> start(bool early) {
     Words words{"sweep", "s.json", "--out", "out", "--device", "cpu", "--seconds", early ? "60" : "0.05"};
-    place_.write("s.json", R"({"axes": {"queue": "redis_list", "payload": "pow2:4..12"}, "run": {"repetitions": 90}})");
+    place_.write(
+        "s.json",
+        R"({"axes": {"queue": "redis_list", "payload": "pow2:4..12"}, "run": {"repetitions": 90, "warmup": 0}})");
     auto process = place_.start(words);
     const bool began = await([&] {
       return !place_.private_servers().empty() && (early || process->err().find("[2/") != std::string::npos);

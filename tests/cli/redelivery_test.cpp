@@ -106,11 +106,11 @@ TEST_P(RedeliveryTest, UncollectedResultsExpire) {
 
 /// The key of a stream in use does not expire.
 TEST_P(StreamTest, OldResultsDoNotAccumulate) {
-  const auto worker = start({"--results-expire", "0.5"});
+  const auto worker = start({"--results-expire", "0.3"});
   const auto begin = std::chrono::steady_clock::now();
   std::uint64_t sent = 0;
   long long most = 0;
-  while (std::chrono::steady_clock::now() - begin < Seconds(2.5)) {
+  while (std::chrono::steady_clock::now() - begin < Seconds(1.5)) {
     for (int i = 0; i < 20; ++i) push(encode(sent++, {1}));
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
     most = std::max(most, server_->integer({"XLEN", "t:results:0"}));
@@ -133,7 +133,7 @@ TEST_P(OnceTest, IdIsAnsweredOnceWithinTheWindow) {
   Ledger ledger(server_->socket(), GetParam());
   auto other = start({"--once", "60"});
   ledger.start_sending(kPerSecond);
-  for (int i = 0; i < 6; ++i) {
+  for (int i = 0; i < 4; ++i) {
     std::this_thread::sleep_for(Seconds(0.1));
     other->signal(SIGKILL);
     other->wait();
@@ -151,11 +151,11 @@ TEST_P(OnceTest, ShorterWindowForgetsIdsAndRotates) {
   ASSERT_TRUE(await([&] { return results().size() == 1; }));
   worker->signal(SIGTERM);
   EXPECT_EQ(worker->wait(), 0);
-  worker = start({"--once", "0.5"});
-  for (std::uint32_t again = 2; again < 6; ++again) {  // each in a separate window
+  worker = start({"--once", "0.3"});
+  for (std::uint32_t again = 2; again < 5; ++again) {  // each in a separate window
+    if (again != 2) std::this_thread::sleep_for(Seconds(0.7));
     push(encode(1, {again}));
     EXPECT_TRUE(await([&] { return results().size() == again; })) << again;
-    std::this_thread::sleep_for(Seconds(1.1));
   }
 }
 

@@ -13,12 +13,10 @@ class ServiceTest : public testing::Test {
     if (!serves_metrics()) GTEST_SKIP() << "built without prometheus-cpp";
   }
   std::unique_ptr<Process> start(const Words& more) {
-    Words words{"worker",   "--queue", "redis_reliable", "--device", "cpu",     "--redis", server_->url(),
-                "--prefix", "t",       "--workload",     "faulty",   "--lease", "1"};
-    words.insert(words.end(), more.begin(), more.end());
-    auto process = place_.start(words);
-    EXPECT_TRUE(await([&] { return process->err().find("worker ") != std::string::npos; })) << process->err();
-    return process;
+    return start_worker(place_,
+                        {"--queue", "redis_reliable", "--device", "cpu", "--redis", server_->url(), "--prefix", "t",
+                         "--workload", "faulty", "--lease", "1"},
+                        more);
   }
   void push(std::uint64_t id, const std::vector<std::uint32_t>& words) {
     server_->command({"LPUSH", "t:tasks", encode(id, words)});

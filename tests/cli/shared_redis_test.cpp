@@ -81,14 +81,6 @@ TEST_P(SharedRedis, RunRemovesItsOwnKeysOnly) {
   EXPECT_EQ(contents(), before);
 }
 
-TEST_F(SharedServer, LimitsLeaveNoKeys) {
-  plant();
-  const auto before = contents();
-  const Outcome outcome = place_.run({"limits", "--device", "cpu", "--redis", server_->url()});
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_EQ(contents(), before);
-}
-
 TEST_P(SharedRedis, KeysOfARunShareOneSlotAndNameTheirOwner) {
   const auto process = place_.start(run({"--seconds", "60"}));
   const auto found = await_keys_of_a_run(*process);

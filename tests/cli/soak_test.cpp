@@ -1,4 +1,4 @@
-// Workers under steady load for 8 s, a minute in long runs, or FEEDRATE_SOAK_SECONDS. Memory and latency must not grow.
+// Workers under steady load for 5 s, a minute in long runs, or FEEDRATE_SOAK_SECONDS. Memory and latency must not grow.
 // With FEEDRATE_TEST_DEVICE=cuda they run on a GPU, and its memory is monitored as well.
 #include <fmt/format.h>
 
@@ -50,9 +50,8 @@ class Line {
  public:
   Line(std::string queue, const std::string& device, RedisServer& server, Workplace& place)
       : queue_(std::move(queue)), on_gpu_(device != "cpu"), server_(server), ledger_(server.socket(), queue_, queue_) {
-    worker_ = place.start({"worker", "--queue", queue_, "--device", device, "--redis", server.url(), "--prefix", queue_,
-                           "--dead-letters", "20", "--results-expire", "5"});
-    EXPECT_TRUE(await([&] { return worker_->err().find("worker ") != std::string::npos; })) << worker_->err();
+    worker_ = start_worker(place, {"--queue", queue_, "--device", device, "--redis", server.url(), "--prefix", queue_,
+                                   "--dead-letters", "20", "--results-expire", "1"});
     ledger_.start_sending(400);
   }
   void sample() {
@@ -111,7 +110,7 @@ class Line {
 
 TEST(SoakTest, MemoryAndLatencyStayFlat) {
   FEEDRATE_NEEDS_REDIS();
-  const double seconds = std::stod(from_environment("FEEDRATE_SOAK_SECONDS", test::long_tests() ? "60" : "8"));
+  const double seconds = std::stod(from_environment("FEEDRATE_SOAK_SECONDS", test::long_tests() ? "60" : "5"));
   const std::string device = from_environment("FEEDRATE_TEST_DEVICE", "cpu");
   RedisServer server;
   Workplace place;
@@ -125,7 +124,7 @@ TEST(SoakTest, MemoryAndLatencyStayFlat) {
   while (Seconds(std::chrono::steady_clock::now() - begin).count() < seconds) {
     for (const auto& line : lines) line->sample();
     memory.add(used_memory(server));
-    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
   }
   for (const auto& line : lines) line->expect_flat();
   EXPECT_LT(memory.late(), 1.05 * memory.early() + (1 << 19)) << "the server's memory grows";

@@ -87,8 +87,8 @@ TEST_F(Sweep, AllQueuesProduceCleanValidRows) {
   FEEDRATE_NEEDS_REDIS();
   const auto cells = measured(R"({"axes": {"queue": "null,host_polled,redis_list,redis_stream,gpu_ring",
                                            "payload": "64,1Ki", "transfer": "pageable,mapped"},
-                                  "run": {"messages": 3000, "warmup": 0.01}})",
-                              {"--floor-rounds", "5", "--keep-disturbed"});
+                                  "run": {"messages": 2000, "warmup": 0.01}})",
+                              {"--floor-rounds", "2", "--keep-disturbed"});
   std::set<std::string> seen, queues;
   for (const Json& cell : cells) {
     EXPECT_TRUE(seen.insert(cell.at("id")).second) << "measured twice: " << cell.at("params");
@@ -112,7 +112,7 @@ TEST_F(Sweep, AllQueuesProduceCleanValidRows) {
   }
   for (const auto& [name, rows] : limits) {
     EXPECT_LE(rows.size(), 2u) << name << ": read at most twice, at the start and at the end";
-    EXPECT_GE(rows[0].at("readings").size(), 5u) << name;
+    EXPECT_GE(rows[0].at("readings").size(), 2u) << name;
     EXPECT_LE(rows[0].at("least"), rows[0].at("value")) << name;
     EXPECT_LE(rows[0].at("value"), rows[0].at("greatest")) << name;
   }
@@ -307,25 +307,6 @@ TEST_F(Sweep, TuneSearchesOpenAxesWithEqualBudgets) {
   EXPECT_EQ(measured, found);
 }
 
-TEST_F(Sweep, TuneRejectsSpecsItCannotTune) {
-  const auto refused = [&](const std::string& spec, const Words& more = {}) {
-    place_.write("s.json", spec);
-    Words words{"tune", "s.json", "--device", "cpu", "--dry-run"};
-    words.insert(words.end(), more.begin(), more.end());
-    const Outcome outcome = place_.run(words);
-    EXPECT_EQ(outcome.code, 2) << spec;
-    return outcome.err;
-  };
-  EXPECT_NE(refused(R"({"axes": {"queue": "null", "arrivals": "poisson", "rate": [1000, 2000]}})").find("capacity"),
-            std::string::npos);
-  EXPECT_NE(
-      refused(R"({"experiment": "launch", "axes": {"form": "plain"}})").find("all settings of this one are fixed"),
-      std::string::npos);
-  const std::string spec = R"({"axes": {"queue": "null", "window": [1, 4]}})";
-  EXPECT_NE(refused(spec, {"--goal", "latency_ns"}).find("messages_per_second, bytes_per_second"), std::string::npos);
-  EXPECT_NE(refused(spec, {"--seconds-each", "0"}).find("--seconds-each"), std::string::npos);
-}
-
 /// Lines that the executable prints on an 80-column terminal, including every state of the progress line.
 std::vector<std::string> lines_on_a_terminal(Words words, const fs::path& folder) {
   words.insert(words.begin(), executable());
@@ -360,10 +341,11 @@ std::vector<std::string> lines_on_a_terminal(Words words, const fs::path& folder
 
 TEST_F(Sweep, ProgressFitsATerminalAndIsUncutInAFile) {
   place_.write("s.json", R"({"run": {"messages": 100, "warmup": 0, "repetitions": 1}, "axes": {"queue": "host_polled",
-      "transfer": "pageable,pinned", "payload": "64,64Ki", "window": "1,256", "batch": "1,64", "streams": "1,4"}})");
+      "transfer": "pageable,pinned", "payload": "64Ki", "window": "1,256,1Ki", "batch": "1,64", "streams": "4"}})");
   int shown = 0, cut = 0;
-  for (const std::string& line :
-       lines_on_a_terminal({"sweep", "s.json", "--out", "terminal", "--device", "cpu"}, place_.path())) {
+  for (const std::string& line : lines_on_a_terminal(
+           {"sweep", "s.json", "--out", "terminal", "--device", "cpu", "--floor-rounds", "0", "--keep-disturbed"},
+           place_.path())) {
     if (!line.starts_with("[")) continue;
     ++shown;
     cut += line.ends_with("…") ? 1 : 0;
@@ -372,7 +354,7 @@ TEST_F(Sweep, ProgressFitsATerminalAndIsUncutInAFile) {
   }
   EXPECT_GE(shown, 10);
   EXPECT_GE(cut, 1) << "without a cut line this test shows nothing";
-  const Outcome outcome = place_.run({"sweep", "s.json", "--out", "out", "--device", "cpu"});
+  const Outcome outcome = place_.run({"sweep", "s.json", "--out", "out", "--device", "cpu", "--axis", "window=256"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NE(outcome.err.find("window=256"), std::string::npos) << outcome.err;
   EXPECT_EQ(outcome.err.find("…"), std::string::npos) << outcome.err;

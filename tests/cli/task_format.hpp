@@ -50,6 +50,27 @@ inline Reply add_task(RedisServer& server, const std::string& queue, const std::
   if (queue == "redis_pubsub") server.command({"PUBLISH", "t:tasks:wake", "1"});
   return reply;
 }
+/// Elements of a reply list, oldest first.
+inline std::vector<std::string> result_elements(RedisServer& server, const std::string& queue, unsigned list = 0) {
+  const std::string key = "t:results:" + std::to_string(list);
+  const bool stream = queue == "redis_stream";
+  const Reply reply = stream ? server.command({"XRANGE", key, "-", "+"}) : server.command({"LRANGE", key, "0", "-1"});
+  std::vector<std::string> elements;
+  for (std::size_t i = 0; reply && reply->type == REDIS_REPLY_ARRAY && i < reply->elements; ++i) {
+    const redisReply& element = stream ? *reply->element[i]->element[1]->element[1] : *reply->element[i];
+    elements.emplace_back(element.str, element.len);
+  }
+  if (!stream) std::reverse(elements.begin(), elements.end());
+  return elements;
+}
+/// Starts a worker and waits until it is ready.
+inline std::unique_ptr<Process> start_worker(Workplace& place, Words words, const Words& more = {}) {
+  words.insert(words.begin(), "worker");
+  words.insert(words.end(), more.begin(), more.end());
+  auto process = place.start(words);
+  EXPECT_TRUE(await([&] { return process->err().find("worker ") != std::string::npos; })) << process->err();
+  return process;
+}
 inline bool at_least_once(const std::string& queue) { return queue != "redis_list" && queue != "redis_pubsub"; }
 
 }  // namespace feedrate::cli_test

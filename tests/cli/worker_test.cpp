@@ -18,11 +18,8 @@ class WorkerTest : public testing::TestWithParam<std::string> {
   }
   bool stream() const { return GetParam() == "redis_stream"; }
   std::unique_ptr<Process> start(const Words& more = {}) {
-    Words words{"worker", "--queue", GetParam(), "--device", "cpu", "--redis", server_->url(), "--prefix", "t"};
-    words.insert(words.end(), more.begin(), more.end());
-    auto process = place_.start(words);
-    EXPECT_TRUE(await([&] { return process->err().find("worker ") != std::string::npos; })) << process->err();
-    return process;
+    return start_worker(place_, {"--queue", GetParam(), "--device", "cpu", "--redis", server_->url(), "--prefix", "t"},
+                        more);
   }
   Outcome load(const Words& more) {
     Words words{"run", "--external-worker", "--queue",      GetParam(), "--device", "cpu", "--json", "--warmup",
@@ -35,34 +32,13 @@ class WorkerTest : public testing::TestWithParam<std::string> {
     ASSERT_TRUE(reply && reply->type != REDIS_REPLY_ERROR);
   }
   /// Raw elements in the reply list `list`, oldest first.
-  std::vector<std::string> results(unsigned list) {
-    const std::string key = "t:results:" + std::to_string(list);
-    std::vector<std::string> elements;
-    const Reply reply =
-        stream() ? server_->command({"XRANGE", key, "-", "+"}) : server_->command({"LRANGE", key, "0", "-1"});
-    if (!reply || reply->type != REDIS_REPLY_ARRAY) return elements;
-    for (std::size_t i = 0; i < reply->elements; ++i) {
-      const redisReply* element = stream() ? reply->element[i]->element[1]->element[1] : reply->element[i];
-      elements.emplace_back(element->str, element->len);
-    }
-    if (!stream()) std::reverse(elements.begin(), elements.end());
-    return elements;
-  }
+  std::vector<std::string> results(unsigned list) { return result_elements(*server_, GetParam(), list); }
   std::vector<std::string> await_results(unsigned list, std::size_t n) {
     EXPECT_TRUE(await([&] { return results(list).size() >= n; })) << "results: " << results(list).size();
     return results(list);
   }
-  /// Number of elements that workers hold.
+  /// Number of entries of the stream that workers hold.
   long long pending() {
-    if (!stream()) {
-      long long all = 0;
-      for (const char* pattern : {"t:processing:*", "t:alone:*"}) {
-        const Reply keys = server_->command({"KEYS", pattern});
-        for (std::size_t i = 0; keys && i < keys->elements; ++i)
-          all += server_->integer({"LLEN", keys->element[i]->str});
-      }
-      return all;
-    }
     const Reply reply = server_->command({"XPENDING", "t:tasks", "feedrate"});
     return reply && reply->type == REDIS_REPLY_ARRAY ? reply->element[0]->integer : -1;
   }
@@ -72,29 +48,14 @@ class WorkerTest : public testing::TestWithParam<std::string> {
 
 TEST_P(WorkerTest, WorkerServesAnotherProcess) {
   const auto worker = start();
-  const Outcome outcome = load({"--messages", "20000", "--producers", "2"});
+  const Outcome outcome = load({"--messages", "5000", "--producers", "2", "--pack", "4", "--window", "512"});
   ASSERT_EQ(outcome.code, 0) << outcome.err << outcome.out;
   const Json row = measured_in(outcome.out).at(0);
   expect_clean(row);
-  EXPECT_EQ(row.at("details").at("counts").at("sent"), 20000);
+  EXPECT_EQ(row.at("details").at("counts").at("sent"), 5000);
   worker->signal(SIGTERM);
   EXPECT_EQ(worker->wait(), 0) << worker->err();
-  EXPECT_NE(worker->err().find("20000 messages served"), std::string::npos) << worker->err();
-}
-
-TEST_P(WorkerTest, TwoWorkersShareTheLoad) {
-  const auto one = start({"--name", "one"}), two = start({"--name", "two"});
-  const Outcome outcome = load({"--messages", "20000", "--pack", "4", "--window", "512"});
-  EXPECT_EQ(outcome.code, 0) << outcome.err << outcome.out;
-  expect_clean(measured_in(outcome.out).at(0));
-}
-
-TEST_P(WorkerTest, WatchdogEndsARunWithoutWorkers) {
-  const Outcome outcome = load({"--watchdog", "0.5"});
-  EXPECT_EQ(outcome.code, 1);
-  const Json row = measured_in(outcome.out).at(0);
-  EXPECT_EQ(row.at("status"), "failed");
-  EXPECT_NE(std::string(row.at("reason")).find("watchdog"), std::string::npos) << row.at("reason");
+  EXPECT_NE(worker->err().find("5000 messages served"), std::string::npos) << worker->err();
 }
 
 TEST_P(WorkerTest, WorkerAnswersARawClient) {
@@ -203,28 +164,6 @@ TEST_P(WorkerTest, WorkerExitsAfterItsServerDies) {
   server_->process().signal(SIGKILL);
   EXPECT_EQ(worker->wait(), 1);
   EXPECT_NE(worker->err().find(server_->url()), std::string::npos) << worker->err();
-}
-
-TEST_P(WorkerTest, RestartedWorkerServesPendingTasks) {
-  if (!at_least_once(GetParam())) GTEST_SKIP() << "delivers at most once";
-  constexpr std::uint64_t kAll = 30;
-  const Words slow{"--workload", "fma_chain", "--flops-per-byte", "8192", "--payload", "4Ki",
-                   "--batch",    "8",         "--name",           "w"};
-  auto worker = start(slow);
-  for (std::uint64_t i = 0; i < kAll; ++i) push(encode(id_of(0, i), std::vector<std::uint32_t>(1024, 0)));
-  ASSERT_TRUE(await([&] { return pending() > 0; })) << worker->err();
-  worker->signal(SIGKILL);
-  worker->wait();
-  EXPECT_GT(pending(), 0) << "the worker held no tasks";
-  EXPECT_LT(results(0).size(), kAll);
-  worker = start(slow);
-  std::set<std::uint64_t> answered;
-  const bool all = await([&] {
-    for (const auto& element : results(0)) answered.insert(decode(element).id);
-    return answered.size() == kAll;
-  });
-  EXPECT_TRUE(all) << answered.size() << " of " << kAll << ", pending " << pending();
-  EXPECT_TRUE(await([&] { return pending() == 0; })) << pending();
 }
 
 INSTANTIATE_TEST_SUITE_P(Queues, WorkerTest,

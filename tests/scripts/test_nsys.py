@@ -96,11 +96,6 @@ def place(tmp_path) -> Place:
     return Place(tmp_path)
 
 
-def test_help_lists_the_option(place):
-    process = place.start("--help")
-    assert "  --nsys " in process.communicate(timeout=60)[0] and process.returncode == 0
-
-
 def test_missing_nsys_is_reported_in_one_line_and_nothing_runs(place):
     code, said = place.run("quick", "--nsys", "--out", "rows", PATH=place.path_without("nsys"))
     assert code == 2

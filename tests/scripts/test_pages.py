@@ -128,6 +128,7 @@ def test_every_spec_is_explained():
 def test_examples_are_quoted_verbatim(page, quoted):
     example = (ROOT / quoted).read_text(encoding="utf-8")
     assert f"\n{example}```" in (ROOT / page).read_text(encoding="utf-8")
+    assert len(example.splitlines()) <= 60
 
 
 QUOTED = re.compile(r"<!-- quoted: (\S+) -->(.*?)<!-- /quoted -->", re.DOTALL)

@@ -34,7 +34,7 @@ def owned_by_user(clone: Clone) -> None:
 
 
 def test_build_reports_its_progress(clone):
-    ran = clone.run(MAIN, STEPS="12", STEP_SECONDS="0.6", FEEDRATE_PROGRESS="1")
+    ran = clone.run(MAIN, STEPS="12", STEP_SECONDS="0.4", FEEDRATE_PROGRESS="1")
     lines = re.findall(r"^feedrate: building release: (\d+) of 12 steps, \d s(.*)$", ran.stderr, re.M)
     done = [int(number) for number, _ in lines]
     assert len(done) >= 4 and done == sorted(set(done))
@@ -362,11 +362,6 @@ def test_bundle_contains_the_licence_and_the_pages(tmp_path):
 
 
 # ------------------------------------------------------------------------------------------------ the tests' own command
-
-
-def test_test_command_states_how_long_it_takes(clone):
-    assert "about 10 minutes on two cores" in clone.run(TESTS, "--help").stdout
-    assert "about 10 minutes on two cores" in clone.run(TESTS).stderr.splitlines()[0]
 
 
 def test_short_run_omits_long_tests_and_long_run_uses_the_release_build(clone):

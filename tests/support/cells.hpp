@@ -23,6 +23,12 @@ inline Json run_cell(Session& session, const Point& point, unsigned repetition =
   return session.run_cell(session.resolve(values_of(point)), repetition);
 }
 
+/// The row of one cell of a session of its own on the CPU device.
+inline Json run_cell(const Point& point, const RunSettings& settings) {
+  Session session("feeding", "cpu", 0, {}, "test", settings);
+  return run_cell(session, point);
+}
+
 /// Expects that all messages of the row came back exactly once and correct, and that the row has a throughput.
 inline void expect_clean(const Json& row) {
   // A row is invalid near the load generator's own limit or alongside other work. Its messages can still be correct.

@@ -83,7 +83,7 @@ MUTATIONS = [
         "experiments/harness/load/open_load.cpp",
         "measured.flags.insert(Flag::late_generator);",
         "",
-        "OpenLoad.TheGenerator*",
+        "OpenLoad.Generator*",
     ),
     Mutation(
         "the host's pauses are a constant",

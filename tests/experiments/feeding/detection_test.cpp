@@ -90,19 +90,17 @@ const QueueRegistration foreign = faulty("foreign", Fault100::foreign_id);
 Json run_faulty(const std::string& queue) {
   RunSettings settings = brief(2000);
   settings.watchdog_seconds = 0.3;
-  Session session("feeding", "cpu", 0, {}, "test", settings);
   Point point;
   point.queue = queue;
-  return run_cell(session, point);
+  return run_cell(point, settings);
 }
 
 TEST(Detection, WrongKernelIsReportedAsCorruptedWithoutThroughput) {
   for (const char* queue : {"gpu_ring", "host_polled"}) {
-    Session session("feeding", "cpu", 0, {}, "test", brief(5000));
     Point point;
     point.queue = queue;
     point.workload = "wrong_echo";
-    const Json row = run_cell(session, point);
+    const Json row = run_cell(point, brief(5000));
     EXPECT_EQ(row["status"], "failed");
     EXPECT_EQ(row["details"]["counts"]["corrupted"], 5);
     EXPECT_EQ(row["details"]["counts"]["lost"], 0);

@@ -51,16 +51,14 @@ Point paced_point(const std::string& queue) {
 }
 
 TEST(GeneratorLimit, RowAboveTheGeneratorsRateIsGeneratorBound) {
-  Session session("feeding", "cpu", 0, {}, "test", brief(20'000));
-  const Json row = run_cell(session, paced_point("faster_than_driver"));
+  const Json row = run_cell(paced_point("faster_than_driver"), brief(20'000));
   EXPECT_EQ(row["status"], "invalid") << row.dump(1);
   EXPECT_EQ(row["cause"], "driver_bound");
   EXPECT_GT(row["details"]["driver"]["ratio"], 2);
 }
 
 TEST(GeneratorLimit, RowFarBelowTheGeneratorsRateIsNotGeneratorBound) {
-  Session session("feeding", "cpu", 0, {}, "test", brief(200));
-  const Json row = run_cell(session, paced_point("slower_than_driver"));
+  const Json row = run_cell(paced_point("slower_than_driver"), brief(200));
   EXPECT_EQ(row["status"], "ok") << row.dump(1);
   EXPECT_LT(row["details"]["driver"]["ratio"], 0.5);
 }

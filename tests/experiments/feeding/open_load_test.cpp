@@ -71,7 +71,7 @@ QueueEntry reluctant(ReluctantQueue::Manner manner) {
 }
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
-const QueueRegistration freezing("test_freezing", reluctant({milliseconds(500), milliseconds(1000), microseconds(0)}));
+const QueueRegistration freezing("test_freezing", reluctant({milliseconds(200), milliseconds(400), microseconds(0)}));
 const QueueRegistration sluggish("test_slow", reluctant({milliseconds(-1), milliseconds(0), microseconds(200)}));
 const QueueRegistration prompt("test_prompt", reluctant({}));
 
@@ -123,8 +123,7 @@ Json run_open(const Point& point, double seconds, double warmup = 0) {
   settings.seconds = seconds;
   settings.warmup_seconds = warmup;
   settings.keep_disturbed = true;
-  Session session("feeding", "cpu", 0, {}, "test", settings);
-  return run_cell(session, point);
+  return run_cell(point, settings);
 }
 
 /// Share of a row's histogram above `ns`.
@@ -139,21 +138,21 @@ double share_above(const Json& latency, double ns) {
   return above / all;
 }
 
-// The server freezes for 1 s of 2.5 s: half of the messages due during the freeze wait for at least half of it. Other
+// The server freezes for 0.4 s of 1 s: half of the messages due during the freeze wait for at least half of it. Other
 // work on the machine makes more messages late, never fewer.
 TEST(OpenLoad, ServerFreezeDelaysAllMessagesDueDuringIt) {
-  Point point = open_point("test_freezing", 1'000);
+  Point point = open_point("test_freezing", 2'500);
   point.window = 64;  // the rest waits outside the queue, where a clock that starts at sending does not count it
-  const Json row = run_open(point, 2.5);
+  const Json row = run_open(point, 1);
   ASSERT_TRUE(row.contains("figures")) << row.dump(1);
   EXPECT_EQ(row["details"]["counts"]["lost"], 0);
   EXPECT_GT(row["details"]["counts"]["received"], 2'000)
       << "of 2500 messages; a crowded machine may not catch up in time";
   const Json& figures = row["figures"];
-  EXPECT_GT(share_above(figures["latency_ns"], 500e6), 0.75 * 0.2);
-  EXPECT_GT(share_above(figures["send_lag_ns"], 500e6), 0.75 * 0.2);
-  EXPECT_GT(figures["latency_ns"]["max"], 0.95e9);
-  EXPECT_LT(share_above(figures["service_ns"], 500e6), 0.5 * 0.2) << "only the window was in flight";
+  EXPECT_GT(share_above(figures["latency_ns"], 200e6), 0.75 * 0.2);
+  EXPECT_GT(share_above(figures["send_lag_ns"], 200e6), 0.75 * 0.2);
+  EXPECT_GT(figures["latency_ns"]["max"], 0.38e9);
+  EXPECT_LT(share_above(figures["service_ns"], 200e6), 0.5 * 0.2) << "only the window was in flight";
 }
 
 TEST(OpenLoad, QueueThatCannotKeepUpIsUnsustainable) {

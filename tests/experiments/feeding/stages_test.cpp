@@ -26,8 +26,7 @@ const WorkloadRegistration<SlowEcho> slow_echo;
 Json run_point(const Point& point, std::uint64_t messages = 400, bool no_stages = false) {
   RunSettings settings = brief(messages);
   settings.no_stages = no_stages;
-  Session session("feeding", "cpu", 0, {}, "test", settings);
-  return run_cell(session, point);
+  return run_cell(point, settings);
 }
 
 TEST(Stages, StagesAddUpToTheLatency) {

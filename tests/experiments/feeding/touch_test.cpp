@@ -34,11 +34,10 @@ const QueueRegistration mars_stamps = marring("mars_stamps", 9), mars_rests = ma
 TEST(Touch, StampedMessagesReturnCorrectFromEveryQueue) {
   for (const char* queue : {"gpu_ring", "host_polled", "null"}) {
     for (const char* workload : {"echo", "vecadd"}) {
-      Session session("feeding", "cpu", 0, {}, "test", brief(3000));
       Point point = stamped_point(queue);
       point.workload = workload;
       point.producers = 2;
-      const Json row = run_cell(session, point);
+      const Json row = run_cell(point, brief(3000));
       expect_clean(row);
       EXPECT_EQ(row["params"]["touch"], "stamp");
       EXPECT_NE(row["details"]["checked"].get<std::string>().find("stamp"), std::string::npos) << row["details"];
@@ -47,24 +46,21 @@ TEST(Touch, StampedMessagesReturnCorrectFromEveryQueue) {
 }
 
 TEST(Touch, RowRecordsThatAllBytesAreTouched) {
-  Session session("feeding", "cpu", 0, {}, "test", brief(1000));
   Point point = stamped_point("gpu_ring");
   point.touch = "all";
-  const Json row = run_cell(session, point);
+  const Json row = run_cell(point, brief(1000));
   EXPECT_EQ(row["params"]["touch"], "all");
   EXPECT_EQ(row["details"]["checked"], "each against its own expected bytes");
 }
 
 TEST(Touch, EveryWrongStampIsCounted) {
-  Session session("feeding", "cpu", 0, {}, "test", brief(2000));
-  const Json row = run_cell(session, stamped_point("mars_stamps"));
+  const Json row = run_cell(stamped_point("mars_stamps"), brief(2000));
   EXPECT_EQ(row["cause"], "wrong_results");
   EXPECT_EQ(row["details"]["counts"]["corrupted"], 2000);
 }
 
 TEST(Touch, WrongBytesAfterTheStampAreFoundInTheSample) {
-  Session session("feeding", "cpu", 0, {}, "test", brief(2000));
-  const Json row = run_cell(session, stamped_point("mars_rests"));
+  const Json row = run_cell(stamped_point("mars_rests"), brief(2000));
   EXPECT_EQ(row["cause"], "wrong_results");
   const auto corrupted = row["details"]["counts"]["corrupted"].get<double>();
   EXPECT_GT(corrupted, 2000.0 / Stamped::kSampledOneOf / 2);

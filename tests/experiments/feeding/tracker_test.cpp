@@ -10,15 +10,6 @@ namespace {
 
 using Verdict = Tracker::Verdict;
 
-TEST(Tracker, MessagesInOrderAreFresh) {
-  Tracker tracker(64);
-  for (std::uint64_t n = 0; n < 1000; ++n) EXPECT_EQ(tracker.accept(n), Verdict::fresh);
-  EXPECT_EQ(tracker.lowest_missing(), 1000u);
-  EXPECT_EQ(tracker.reordered(), 0u);
-  EXPECT_EQ(tracker.accept(999), Verdict::duplicate);
-  EXPECT_EQ(tracker.accept(1000 + 64), Verdict::unknown);
-}
-
 TEST(Tracker, TrackerAgreesWithASetInRandomOrder) {
   std::mt19937 random(3);
   Tracker tracker(128);
@@ -41,22 +32,6 @@ TEST(Tracker, RunsInOrderAreAccepted) {
     EXPECT_EQ(tracker.lowest_missing(), first + count);
   }
   EXPECT_EQ(tracker.reordered(), 0u);
-}
-
-TEST(Tracker, RunThatIsNotEntirelyFreshIsRejected) {
-  Tracker tracker(128);
-  ASSERT_TRUE(tracker.accept_run(0, 10));
-  ASSERT_TRUE(tracker.accept_run(80, 3));
-  EXPECT_FALSE(tracker.accept_run(9, 2)) << "begins with a duplicate";
-  EXPECT_FALSE(tracker.accept_run(10, 71)) << "ends with a duplicate";
-  EXPECT_FALSE(tracker.accept_run(10, 129)) << "longer than the span";
-  EXPECT_FALSE(tracker.accept_run(100, 39)) << "ends beyond the span";
-  EXPECT_FALSE(tracker.accept_run(10'000, 2)) << "begins beyond the span";
-  EXPECT_TRUE(tracker.accept_run(83, 55)) << "fills the span";
-  EXPECT_EQ(tracker.lowest_missing(), 10u);
-  EXPECT_TRUE(tracker.accept_run(10, 70)) << "fills the gap before the run";
-  EXPECT_EQ(tracker.lowest_missing(), 138u);
-  EXPECT_EQ(tracker.reordered(), 70u);
 }
 
 TEST(Tracker, RunIsAcceptedExactlyIfEachOfItsNumbersIs) {

@@ -296,18 +296,6 @@ TEST_F(StoreTest, LeaseLastsUntilItsLastCopyIsGone) {
   EXPECT_EQ(status().at("chunk_bytes"), 0);
 }
 
-TEST_F(StoreTest, NewMemoryIsAlwaysZeroed) {
-  for (int round = 0; round < 20; ++round) {
-    Tensor tensor = store_.create("x", {Dtype::u8, {100'000}, {}});
-    auto* const data = static_cast<char*>(tensor.data());
-    ASSERT_TRUE(std::all_of(data, data + tensor.bytes(), [](char c) { return c == 0; })) << round;
-    EXPECT_EQ(tensor.version(), 0u);
-    std::memset(data, 0xEE, tensor.bytes());
-    tensor.publish();
-    store_.remove("x");
-  }
-}
-
 TEST_F(StoreTest, EveryShapeCanBeStored) {
   const Tensor scalar = store_.create("scalar", {Dtype::f64, {}, {}}),
                none = store_.create("none", {Dtype::f64, {0, 3}, {}}),

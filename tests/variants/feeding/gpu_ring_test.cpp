@@ -260,7 +260,7 @@ TEST_P(EveryRing, StopNowNamesExactlyTheUnservedMessages) {
   const std::set<std::uint64_t> open(named.begin(), named.end());
   EXPECT_EQ(open.size(), named.size());
   for (std::uint32_t i = 1; i < 12; ++i) {
-    const RingAnswer answer = ring.wait(ids[i], 2s);
+    const RingAnswer answer = ring.wait(ids[i], 0ns);  // after a stop, all outcomes are known at once
     EXPECT_EQ(answer.status, open.contains(ids[i]) ? RingStatus::stopped : RingStatus::ok) << i;
     EXPECT_TRUE(answer.status != RingStatus::ok || word_of(answer.payload) == i + 1) << i;
   }
@@ -282,15 +282,6 @@ TEST_P(EveryRing, DrainsWhileResultsAreCollected) {
     }
   });
   EXPECT_TRUE(ring.stop(RingStop::drain).empty());
-}
-
-TEST_P(EveryRing, WaitReturnsAtOnceAfterAStop) {
-  const Slow slow(*echo);
-  GpuRing ring(*device, slow, config());
-  ring.start();
-  std::vector<std::uint64_t> ids;
-  for (std::uint32_t i = 0; i < 16; ++i) ids.push_back(ring.try_submit(words({i})).value());
-  for (const std::uint64_t id : ring.stop(RingStop::now)) EXPECT_EQ(ring.wait(id, 0ns).status, RingStatus::stopped);
 }
 
 TEST_P(EveryRing, NextMessageWakesAParkedLane) {
