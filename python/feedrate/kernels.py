@@ -25,8 +25,8 @@ from .views import FAILED, FAULTS, HEADER, serve_batches
 
 INCLUDE = Path(__file__).parent / "include"
 # In the order that CompiledWork in src/work.hpp requires.
-_KERNELS = ["feedrate::batch_kernel<feedrate_work, feedrate::NoMarks>"] + [
-    f"feedrate::resident_kernel<feedrate_work, feedrate::NoMarks, {form}u, {warps}>"
+_KERNELS = ["feedrate::batch_kernel<feedrate_work, feedrate::NoRecorder>"] + [
+    f"feedrate::resident_kernel<feedrate_work, feedrate::NoRecorder, {form}u, {warps}>"
     for warps in ("false", "true")
     for form in range(4)
 ]
