@@ -23,6 +23,7 @@ from .wire import FIELD, GROUP, HEADER, Names, SEQUENCE_BITS, checksum, decode
 
 SERVED = ("redis_list", "redis_stream")
 RESULTS_EXPIRE_MS = 3600 * 1000
+LONGEST_WAIT = 0.2  # seconds that a worker waits for tasks before it checks whether to stop
 _SCAN_BEGIN = b"0-0"  # cursor of XAUTOCLAIM before and after a scan
 _log = logging.getLogger("feedrate.redis")
 
@@ -131,7 +132,7 @@ class _List:
 
     def __init__(self, client: Any, names: Names, batch: int, lease: float) -> None:
         self._client, self._names, self._batch = client, names, batch
-        self._wait = longest_wait(client.connection_pool, 0.2)
+        self._wait = longest_wait(client.connection_pool, LONGEST_WAIT)
 
     def take(self) -> list[tuple[str, bytes]]:
         first = self._client.brpop([self._names.tasks], timeout=self._wait)
@@ -162,7 +163,7 @@ class _Stream:
         self._consumer = f"python-{ascii(os.uname().nodename)[1:-1]}-{os.getpid()}-{secrets.token_hex(4)}"
         self._next_scan = 0.0
         self._cursor = _SCAN_BEGIN  # of the scan for entries held by dead consumers
-        self._wait_ms = max(1, int(longest_wait(client.connection_pool, 0.2) * 1e3))
+        self._wait_ms = max(1, int(longest_wait(client.connection_pool, LONGEST_WAIT) * 1e3))
         try:
             client.xgroup_create(names.tasks, GROUP, id="0", mkstream=True)
         except _redis.ResponseError as error:
