@@ -5,12 +5,10 @@ import time
 import feedrate
 import numpy as np
 import pytest
-from conftest import LONG
+from conftest import LONG, on_gpu
 from feedrate import kernels
 
 pytest.importorskip("cuda.core", reason="feedrate[kernel] is not installed")
-GPU = not any("cuda" in device for device in feedrate.devices()[:1])
-on_gpu = pytest.mark.skipif(not GPU, reason="this machine has no GPU")
 
 SCALE = """
 struct Scale {
