@@ -10,7 +10,6 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
-from types import TracebackType
 from typing import Any, Literal
 
 from . import _core
@@ -375,9 +374,7 @@ class Ring:
     def __enter__(self) -> Ring:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.close(drain=kind is None)
 
     def __del__(self) -> None:

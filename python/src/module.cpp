@@ -77,48 +77,35 @@ std::unique_ptr<Kernel> kernel_from(const nb::object& work, bool by_address) {
   return make_echo(by_address);
 }
 
-struct Options {
-  std::string device;
-  unsigned index = 0;
-  std::size_t message_bytes = 0, result_bytes = 0;
-  unsigned lanes = 0;
-  std::size_t capacity = 0;
-  std::string idle;
-  double park_after = 0, longest_stay = 0;  // seconds
-  bool by_address = false;
-};
-
 class Ring {
  public:
-  Ring(const nb::object& work, const Options& options)
-      : message_bytes_(options.message_bytes), parts_(std::make_shared<Parts>()) {
-    parts_->kernel = kernel_from(work, options.by_address);
+  Ring(const nb::object& work, const std::string& device, unsigned index, std::size_t message_bytes,
+       std::size_t result_bytes, unsigned lanes, std::size_t capacity, const std::string& idle, double park_after,
+       double longest_stay, bool by_address)
+      : message_bytes_(message_bytes), parts_(std::make_shared<Parts>()) {
+    parts_->kernel = kernel_from(work, by_address);
     function_ = dynamic_cast<FunctionKernel*>(parts_->kernel.get());
     const Unlocked unlocked;
-    parts_->device = open_device(options.device, options.index);
+    parts_->device = open_device(device, index);
     device_ = std::string(parts_->device->kind());
     name_ = parts_->device->info().name;
     const bool gpu = device_ == "cuda";
     RingConfig config;
-    config.message_bytes = options.message_bytes;
-    config.result_bytes = options.result_bytes;
-    config.lanes = options.lanes;
-    config.capacity = options.capacity;
-    config.idle = options.idle == "spin"      ? RingIdle::spin
-                  : options.idle == "backoff" ? RingIdle::backoff
-                                              : RingIdle::park;
-    config.park_after = std::chrono::microseconds(static_cast<std::int64_t>(options.park_after * 1e6));
+    config.message_bytes = message_bytes;
+    config.result_bytes = result_bytes;
+    config.lanes = lanes;
+    config.capacity = capacity;
+    config.idle = idle == "spin" ? RingIdle::spin : idle == "backoff" ? RingIdle::backoff : RingIdle::park;
+    config.park_after = std::chrono::microseconds(static_cast<std::int64_t>(park_after * 1e6));
     config.results = ResultOrder::as_finished;
-    parts_->calls =
-        std::make_unique<Calls>(*parts_->device, *parts_->kernel, for_calls(config, gpu, options.by_address));
-    RingConfig many = config;
-    many.batch = options.capacity;
-    many.block = 512;
-    many.results = ResultOrder::in_order;
-    parts_->views = std::make_unique<Views>(*parts_->device, *parts_->kernel, many);
-    if (options.by_address) parts_->order = std::make_unique<Order>(gpu);
+    parts_->calls = std::make_unique<Calls>(*parts_->device, *parts_->kernel, for_calls(config, gpu, by_address));
+    config.batch = capacity;
+    config.block = 512;
+    config.results = ResultOrder::in_order;
+    parts_->views = std::make_unique<Views>(*parts_->device, *parts_->kernel, config);
+    if (by_address) parts_->order = std::make_unique<Order>(gpu);
     if (config.idle == RingIdle::park) {
-      const std::chrono::nanoseconds stay(static_cast<std::int64_t>(options.longest_stay * 1e9));
+      const std::chrono::nanoseconds stay(static_cast<std::int64_t>(longest_stay * 1e9));
       parts_->watchdog = std::make_unique<Watchdog>(*parts_->calls, *parts_->views, stay);
     }
   }
@@ -464,16 +451,10 @@ NB_MODULE(_core, m) {
                               })},
                              {0, nullptr}};
   nb::class_<Ring>(m, "Ring", nb::type_slots(collected))
-      .def(
-          "__init__",
-          [](Ring* made, const nb::object& work, const std::string& device, unsigned index, std::size_t message_bytes,
-             std::size_t result_bytes, unsigned lanes, std::size_t capacity, const std::string& idle, double park_after,
-             double longest_stay, bool by_address) {
-            new (made) Ring(work, {device, index, message_bytes, result_bytes, lanes, capacity, idle, park_after,
-                                   longest_stay, by_address});
-          },
-          "work"_a, "device"_a, "index"_a, "message_bytes"_a, "result_bytes"_a, "lanes"_a, "capacity"_a, "idle"_a,
-          "park_after"_a, "longest_stay"_a, "by_address"_a)
+      .def(nb::init<const nb::object&, const std::string&, unsigned, std::size_t, std::size_t, unsigned, std::size_t,
+                    const std::string&, double, double, bool>(),
+           "work"_a, "device"_a, "index"_a, "message_bytes"_a, "result_bytes"_a, "lanes"_a, "capacity"_a, "idle"_a,
+           "park_after"_a, "longest_stay"_a, "by_address"_a)
       .def("call", &Ring::call, "payload"_a, "timeout"_a)
       .def("submit", &Ring::submit, "payload"_a, "mailbox"_a, "owner"_a, "timeout"_a)
       .def("take", &Ring::take, "mailbox"_a)

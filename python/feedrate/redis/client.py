@@ -7,14 +7,13 @@ import contextlib
 import threading
 import time
 from collections.abc import Iterable, Sequence
-from types import TracebackType
 from typing import Any
 
 import redis as _redis
 import redis.asyncio as _redis_async
 
 from ..buffers import bytes_of
-from ..errors import Error, MessageFailed
+from ..errors import MessageFailed
 from ..views import FAILED, FAULTS
 from .server import Pauses, entries_of, longest_wait, may_pass, pool_of, temporarily_unavailable
 from .wire import FIELD, Names, SEQUENCE_BITS, decode, encode
@@ -188,9 +187,7 @@ class Client:
     def __enter__(self) -> Client:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _receive(self, wait: float) -> None:
@@ -296,9 +293,7 @@ class AsyncClient:
     async def __aenter__(self) -> AsyncClient:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def _read(self) -> None:
