@@ -65,7 +65,7 @@ class Kernel:
         self._source, self._file = source, file
         self._kinds, self._words = {}, b""
         for member, value in members.items():
-            self._kinds[member], word = _word(member, value)
+            self._kinds[member], word = _member_value(member, value)
             self._words += word
 
     def __repr__(self) -> str:
@@ -235,7 +235,7 @@ def device_of(device: str) -> tuple[str, int]:
     return kind, int(index) if colon else 0
 
 
-def _word(member: str, value: Any) -> tuple[str, bytes]:
+def _member_value(member: str, value: Any) -> tuple[str, bytes]:
     """Returns the C++ type and the eight bytes that transfer a value to the GPU."""
     if isinstance(value, (bool, np.bool_)):
         return "bool", struct.pack("<Q", bool(value))

@@ -1,4 +1,4 @@
-#include "store.hpp"
+// Store and StoreTensor, the classes of the tensor store. feedrate/tensors.py wraps them in the public API.
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>

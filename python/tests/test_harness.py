@@ -80,10 +80,11 @@ def test_folder_without_rows_raises_value_error(tmp_path):
 
 
 def test_interrupted_sweep_can_be_resumed(tmp_path):
-    """The interrupt arrives in one of the first of 20 cells of one second. The other cells are then measured briefly."""
+    """The interrupt arrives in one of the first of 20 cells of 1 s each. The others are then measured briefly."""
     long = SPEC | {"run": {"seconds": 1, "warmup": 0, "repetitions": 5}}
     rows = tmp_path / "rows" / "rows.jsonl"
-    code = f"import feedrate; feedrate.sweep({long!r}, out={str(rows.parent)!r}, device='cpu', keep_disturbed=True)"
+    arguments = f"{long!r}, out={str(rows.parent)!r}, device='cpu', keep_disturbed=True"
+    code = f"import feedrate; feedrate.sweep({arguments})"
     child = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     wait_until(lambda: rows.exists() and '"kind":"cell"' in rows.read_text())
     child.send_signal(signal.SIGINT)

@@ -229,7 +229,8 @@ def test_call_survives_a_cut_connection(redis_url, queue):
             cuts.append(server.client_kill_filter(_type="normal", skipme=True))
         return batch
 
-    with Worker(cut, queue, redis_url, f"cut-{queue}"), fr.Client(redis_url, queue=queue, prefix=f"cut-{queue}") as client:
+    prefix = f"cut-{queue}"
+    with Worker(cut, queue, redis_url, prefix), fr.Client(redis_url, queue=queue, prefix=prefix) as client:
         assert client.call(b"abcd", timeout=TIMEOUT) == b"abcd"
     assert cuts[0] >= 2
 

@@ -208,7 +208,7 @@ def test_client_waits_for_results_while_the_server_rejects(rejecting_server, que
         async with fr.AsyncClient(url, queue=queue, prefix=prefix, reply_list=8) as client:
             waiting = asyncio.create_task(client.result(number, timeout=TIMEOUT))
             if rejecting:
-                await until(lambda: client._pauses.refusal or waiting.done())
+                await until(lambda: client._pauses.rejection or waiting.done())
             go.set()
             change.close()
             return await waiting
@@ -324,13 +324,13 @@ def test_temporary_rejections_are_recognized_by_their_code(word, pipeline):
     parse = redis.connection.DefaultParser.parse_error
     text = "1 127.0.0.1:1" if word == "MOVED" else "and READONLY" if word == "ERR" else "OOM READONLY"
     error = parse(f"{word} {text}")
-    assert redis_module.temporarily_unavailable(error) == (word in TEMPORARY_CODES)
-    assert redis_module.may_pass(error) == (word in TEMPORARY_CODES)
+    assert redis_module.is_temporary_rejection(error) == (word in TEMPORARY_CODES)
+    assert redis_module.is_temporary(error) == (word in TEMPORARY_CODES)
     pipeline.annotate_exception(None, error, 1, ("LPUSH", "BUSY", b"caused error: LOADING"))
     if "{exception.args}" not in str(error):  # some versions of redis-py insert this text
-        assert redis_module.temporarily_unavailable(error) == (word in TEMPORARY_CODES)
+        assert redis_module.is_temporary_rejection(error) == (word in TEMPORARY_CODES)
     aborted = parse(f"EXECABORT Transaction discarded because of: {word} {text}")
-    assert redis_module.temporarily_unavailable(aborted) == (word in TEMPORARY_CODES)
+    assert redis_module.is_temporary_rejection(aborted) == (word in TEMPORARY_CODES)
 
 
 def test_wrong_password_ends_the_worker(tmp_path):

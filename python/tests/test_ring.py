@@ -304,8 +304,8 @@ def test_second_close_waits_for_the_first():
     assert ring.closed and future.result(timeout=1)[:1] == b"x"
 
 
-def test_second_close_waits_for_the_courier():
-    """The courier may still hold results when the ring itself is already closed."""
+def test_second_close_waits_for_the_result_thread():
+    """The result thread may still hold results when the ring itself is already closed."""
     serve, holding, go_on = threading.Event(), threading.Event(), threading.Event()
 
     def work(messages, lengths):
