@@ -7,7 +7,6 @@
 #include <pthread.h>
 
 #include "function_kernel.hpp"
-#include "generated/revision.hpp"
 #include "interpreter.hpp"
 #include "parts.hpp"
 
@@ -18,6 +17,7 @@ using namespace std::chrono_literals;
 namespace feedrate::python {
 
 void bind_store(nb::module_&);  // store.cpp
+const char* revision();         // revision.cpp
 
 namespace {
 
@@ -389,7 +389,7 @@ NB_MODULE(_core, m) {
   begin_interpreter();
   nb::set_leak_warnings(false);  // rings that exist until the interpreter exits are not leaks
   pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1); });
-  m.attr("revision") = FEEDRATE_REVISION;
+  m.attr("revision") = revision();
   m.attr("version") = FEEDRATE_VERSION;
 
   nb::exception<Failure>(m, "Error", PyExc_RuntimeError).attr("__doc__") =
