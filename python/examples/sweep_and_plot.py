@@ -6,7 +6,7 @@ import matplotlib.pyplot as plt
 spec = {
     "name": "windows",
     "run": {"seconds": 0.05, "warmup": 0.02, "repetitions": 3},
-    "parts": [{"name": "all", "axes": {"queue": ["gpu_ring", "host_polled"], "payload": 64, "window": "pow2:0..10:2"}}],
+    "parts": [{"name": "all", "axes": {"queue": ["gpu_ring", "host_polled"], "payload": 64, "window": "pow2:0..9:3"}}],
 }
 frame = feedrate.sweep(spec, keep_disturbed=True)
 good = frame[frame["status"] == "ok"]

@@ -98,17 +98,8 @@ class Store:
         pin: bool,
         evict: bool,
         ttl: float | None,
-    ) -> StoreTensor: ...
-    def stage(
-        self,
-        name: str,
-        dtype: str,
-        shape: builtins.list[int],
-        strides: builtins.list[int],
-        pin: bool,
-        evict: bool,
-        ttl: float | None,
         replace: bool,
+        staged: bool,
     ) -> StoreTensor: ...
     def get(self, name: str) -> StoreTensor: ...
     def wait(self, name: str, timeout: float) -> StoreTensor: ...

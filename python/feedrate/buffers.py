@@ -81,7 +81,7 @@ def _values(payload: Any, name: str) -> Any:
                 "or with DLPack in host memory"
             ) from None
     # ctypes reports the format of packed structures and unions as plain bytes.
-    if _holds_addresses(view.format) or _points(type(view.obj)):
+    if _format_has_address(view.format) or _contains_address(type(view.obj)):
         raise TypeError(
             f"{name}: invalid type {type(payload).__name__} with the format {view.format!r}; allowed: buffers of "
             "values, not of addresses in this process"
@@ -90,21 +90,21 @@ def _values(payload: Any, name: str) -> Any:
 
 
 @lru_cache(maxsize=256)
-def _holds_addresses(form: str) -> bool:
+def _format_has_address(form: str) -> bool:
     return _ADDRESS.search(_FIELD.sub("", form)) is not None
 
 
 @lru_cache(maxsize=256)
-def _points(kind: type[Any]) -> bool:
+def _contains_address(kind: type[Any]) -> bool:
     """Whether `kind` is a ctypes type that is, or contains, an address."""
     if issubclass(kind, (ctypes._Pointer, _FUNCTION)):
         return True
     if issubclass(kind, ctypes._SimpleCData):
         return getattr(kind, "_type_", "") in ("P", "z", "Z", "O")
     if issubclass(kind, ctypes.Array):
-        return _points(kind._type_)
+        return _contains_address(kind._type_)
     if issubclass(kind, (ctypes.Structure, ctypes.Union)):
-        return any(_points(field[1]) for base in kind.__mro__ for field in base.__dict__.get("_fields_", ()))
+        return any(_contains_address(field[1]) for base in kind.__mro__ for field in base.__dict__.get("_fields_", ()))
     return False
 
 

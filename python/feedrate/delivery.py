@@ -23,13 +23,13 @@ def ending_error(fault: int, ending: int) -> Error:
     return RingClosed("the ring was closed before the result arrived" if ending == 2 else "the ring failed")
 
 
-class Courier:
+class ResultThread:
     """A thread that sets the results of the futures that `submit` returned."""
 
     def __init__(self, core: _core.Ring) -> None:
         self.mailbox = _core.Mailbox()
         self._core, self._ending = core, threading.Event()
-        self._thread = threading.Thread(target=self._run, name="feedrate-courier", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="feedrate-results", daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
@@ -55,7 +55,7 @@ class Courier:
         return self._thread is threading.current_thread()
 
 
-class LoopBox:
+class LoopMessages:
     """Messages of one event loop: those in flight, and those that wait for room in the ring."""
 
     def __init__(self, ring: Ring, loop: asyncio.AbstractEventLoop) -> None:

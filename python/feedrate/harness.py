@@ -57,15 +57,11 @@ def run(**options: Any) -> dict[str, Any]:
     feedrate.Error
         The measurement produced no row.
     """
-    words = [str(executable()), "run", "--json", *_words(options)]
-    with _child(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
-        printed, messages = child.communicate()
-    rows = [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
-    rows = [row for row in rows if row.get("kind", "cell") == "cell"]
-    if not rows:
-        raise _failure(child.returncode, messages or printed)
-    last: dict[str, Any] = rows[-1]
-    return last
+    _, rows, failure = _rows("run", "--json", *_words(options))
+    cells = [row for row in rows if row.get("kind", "cell") == "cell"]
+    if not cells:
+        raise failure
+    return cells[-1]
 
 
 def sweep(
@@ -173,12 +169,9 @@ def report(folder: str | os.PathLike[str], out: str | os.PathLike[str] | None = 
 
 def limits(device: str = "auto") -> list[dict[str, Any]]:
     """Measures the limits of this machine: name, value, unit, scope, method and status of each limit."""
-    words = [str(executable()), "limits", "--json", "--device", device]
-    with _child(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
-        printed, messages = child.communicate()
-    if child.returncode != 0:
-        raise _failure(child.returncode, messages or printed)
-    rows = [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
+    code, rows, failure = _rows("limits", "--json", "--device", device)
+    if code != 0:
+        raise failure
     return [row["limit"] | {"status": row["status"]} for row in rows if row.get("kind") == "limit"]
 
 
@@ -204,6 +197,14 @@ def _child(words: list[str], **options: Any) -> Iterator[subprocess.Popen[str]]:
             except subprocess.TimeoutExpired:
                 child.kill()
                 child.wait()
+
+
+def _rows(*words: str) -> tuple[int, list[dict[str, Any]], Exception]:
+    """Runs a command. Returns its exit code, its rows, and the exception to raise if they do not suffice."""
+    with _child([str(executable()), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+        printed, messages = child.communicate()
+    rows = [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
+    return child.returncode, rows, _failure(child.returncode, messages or printed)
 
 
 def _words(options: Mapping[str, Any]) -> list[str]:

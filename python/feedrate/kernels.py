@@ -25,8 +25,8 @@ from .views import FAILED, FAULTS, HEADER, serve_batches
 
 INCLUDE = Path(__file__).parent / "include"
 # In the order that CompiledWork in src/work.hpp requires.
-_KERNELS = ["feedrate::batch_kernel<feedrate_work, feedrate::NoMarks>"] + [
-    f"feedrate::resident_kernel<feedrate_work, feedrate::NoMarks, {form}u, {warps}>"
+_KERNELS = ["feedrate::batch_kernel<feedrate_work, feedrate::NoRecorder>"] + [
+    f"feedrate::resident_kernel<feedrate_work, feedrate::NoRecorder, {form}u, {warps}>"
     for warps in ("false", "true")
     for form in range(4)
 ]
@@ -65,7 +65,7 @@ class Kernel:
         self._source, self._file = source, file
         self._kinds, self._words = {}, b""
         for member, value in members.items():
-            self._kinds[member], word = _word(member, value)
+            self._kinds[member], word = _member_value(member, value)
             self._words += word
 
     def __repr__(self) -> str:
@@ -235,7 +235,7 @@ def device_of(device: str) -> tuple[str, int]:
     return kind, int(index) if colon else 0
 
 
-def _word(member: str, value: Any) -> tuple[str, bytes]:
+def _member_value(member: str, value: Any) -> tuple[str, bytes]:
     """Returns the C++ type and the eight bytes that transfer a value to the GPU."""
     if isinstance(value, (bool, np.bool_)):
         return "bool", struct.pack("<Q", bool(value))

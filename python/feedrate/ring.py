@@ -10,12 +10,11 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
-from types import TracebackType
 from typing import Any, Literal
 
 from . import _core
 from .buffers import buffer_of, bytes_of
-from .delivery import Courier, LoopBox, ending_error
+from .delivery import LoopMessages, ResultThread, ending_error
 from .errors import Error, RingClosed
 from .kernels import Kernel, device_of
 from .views import Answers, Messages, serve_batches
@@ -118,13 +117,13 @@ class Ring:
             float(longest_stay), _by_address,
         )  # fmt: skip
         self._lock = threading.Lock()
-        self._courier: Courier | None = None
+        self._result_thread: ResultThread | None = None
         self._ended = False  # under the lock
-        self._over = threading.Event()
-        self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, LoopBox] = weakref.WeakKeyDictionary()
+        self._closing_ended = threading.Event()
+        self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, LoopMessages] = weakref.WeakKeyDictionary()
         self._open = threading.Event()  # cleared during parked()
         self._open.set()
-        self._parker: int | None = None
+        self._parking_thread: int | None = None
         _rings.add(self)
 
     @property
@@ -170,7 +169,7 @@ class Ring:
         ValueError
             The payload is too large or not contiguous.
         """
-        left = self._gate(_seconds(timeout))
+        left = self._wait_while_parked(_seconds(timeout))
         answer = self._core.call(buffer_of(payload), left)
         if type(answer) is bytes:
             return answer
@@ -184,9 +183,9 @@ class Ring:
         If the ring is full, the call waits for room for up to `timeout` seconds and then raises `TimeoutError`. With
         ``block=False`` it raises `TimeoutError` at once.
         """
-        left = self._gate(_seconds(timeout) if block else 0.0)
+        left = self._wait_while_parked(_seconds(timeout) if block else 0.0)
         future: Future[bytes] = Future()
-        if not self._core.submit(buffer_of(payload), self._couriers(), future, left):
+        if not self._core.submit(buffer_of(payload), self._result_mailbox(), future, left):
             raise TimeoutError("the ring is full")
         return future
 
@@ -198,7 +197,7 @@ class Ring:
         loop = asyncio.get_running_loop()
         box = self._loops.get(loop)
         if box is None:
-            box = self._loops[loop] = LoopBox(self, loop)
+            box = self._loops[loop] = LoopMessages(self, loop)
         future: asyncio.Future[bytes] = loop.create_future()
         buffer = buffer_of(payload)
         if box.waiting or not self._open.is_set() or not self._core.submit(buffer, box.mailbox, future, 0.0):
@@ -239,7 +238,7 @@ class Ring:
                     if following is None:
                         exhausted = True
                         break
-                    self._gate()
+                    self._wait_while_parked()
                     buffer = buffer_of(following[1])
                     while not self._core.submit(buffer, mailbox, following[0], 0.0):
                         arrived.update(receive(0.02))
@@ -272,7 +271,7 @@ class Ring:
         Messages
             The messages, with ``payload`` (messages, message_bytes) of uint8, ``length``, ``id`` and ``count``.
         """
-        left = self._gate(_seconds(timeout))
+        left = self._wait_while_parked(_seconds(timeout))
         slots = self._core.reserve(_count(n), left)
         if slots is None:
             raise TimeoutError(f"no room within {timeout} s")
@@ -324,9 +323,9 @@ class Ring:
         if self.idle != "park":
             raise Error(f"this ring was created with idle={self.idle!r} and never leaves the GPU")
         with self._lock:
-            if self._parker is not None:
+            if self._parking_thread is not None:
                 raise Error("parked() is already in use")
-            self._parker = threading.get_ident()
+            self._parking_thread = threading.get_ident()
             self._open.clear()
         try:
             self._core.pause(True)  # threads that have already passed the gate find no room
@@ -340,7 +339,7 @@ class Ring:
             self._core.pause(False)
             with self._lock:
                 self._open.set()
-                self._parker = None
+                self._parking_thread = None
 
     def stats(self) -> dict[str, int]:
         """Returns counts: messages `sent` and `answered`, `parked_lanes`, and `restarts` of parked lanes."""
@@ -356,34 +355,32 @@ class Ring:
         if threading.get_ident() in self._serving:
             raise Error("a ring cannot be closed in its own work function, because closing waits for the function")
         self._open.set()
-        with self._lock:  # no courier is created after this
-            first, self._ended, courier = not self._ended, True, self._courier
+        with self._lock:  # no result thread is created after this
+            first, self._ended, result_thread = not self._ended, True, self._result_thread
             if first:
-                self._over.clear()
+                self._closing_ended.clear()
         if not first:  # another thread is closing the ring
-            if courier is None or not courier.is_this_thread():  # that thread waits for the courier's thread
-                self._over.wait()
+            if result_thread is None or not result_thread.is_this_thread():  # that thread waits for the result thread
+                self._closing_ended.wait()
             return
         succeeded = False
         try:
-            _end(self._core, drain, timeout, courier, list(self._loops.items()))
+            _end(self._core, drain, timeout, result_thread, list(self._loops.items()))
             succeeded = True
         finally:
             self._ended = succeeded  # after a failure, close() may be called again
-            self._over.set()
+            self._closing_ended.set()
 
     def __enter__(self) -> Ring:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.close(drain=kind is None)
 
     def __del__(self) -> None:
         with contextlib.suppress(Exception):
             if threading.get_ident() in self._serving:  # closing waits for this thread
-                arguments = (self._core, False, 0.0, self._courier, list(self._loops.items()))
+                arguments = (self._core, False, 0.0, self._result_thread, list(self._loops.items()))
                 threading.Thread(target=_end, args=arguments, name="feedrate-end", daemon=True).start()
             else:
                 self.close(drain=False)
@@ -392,37 +389,37 @@ class Ring:
         state = "closed" if self.closed else self.device
         return f"<feedrate.Ring of {self.message_bytes} B messages, {state}>"
 
-    def _gate(self, seconds: float = _FOREVER) -> float:
+    def _wait_while_parked(self, seconds: float = _FOREVER) -> float:
         """Waits while another thread keeps the ring parked. Returns the remaining `seconds`; negative means forever."""
         if self._open.is_set():
             return seconds
-        if self._parker == threading.get_ident():
+        if self._parking_thread == threading.get_ident():
             raise Error("a message sent inside this thread's own parked() block would wait forever")
         begin = time.monotonic()
         if not self._open.wait(None if seconds < 0 else seconds):
             raise TimeoutError(f"the ring stayed parked for {seconds} s")
         return seconds if seconds < 0 else max(0.0, seconds - (time.monotonic() - begin))
 
-    def _couriers(self) -> _core.Mailbox:
+    def _result_mailbox(self) -> _core.Mailbox:
         with self._lock:
             if self._ended:
                 raise RingClosed("the ring is closed")
-            if self._courier is None:
-                self._courier = Courier(self._core)
-            return self._courier.mailbox
+            if self._result_thread is None:
+                self._result_thread = ResultThread(self._core)
+            return self._result_thread.mailbox
 
 
 def _end(
     core: _core.Ring,
     drain: bool,
     timeout: float,
-    courier: Courier | None,
-    loops: list[tuple[asyncio.AbstractEventLoop, LoopBox]],
+    result_thread: ResultThread | None,
+    loops: list[tuple[asyncio.AbstractEventLoop, LoopMessages]],
 ) -> None:
-    """Ends a ring's extension object, its courier, and the mailboxes of its event loops."""
+    """Ends a ring's extension object, its result thread, and the mailboxes of its event loops."""
     core.close(not drain, timeout)
-    if courier is not None:
-        courier.end()
+    if result_thread is not None:
+        result_thread.end()
     for loop, box in loops:
         if loop.is_closed():
             continue

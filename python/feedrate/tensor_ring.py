@@ -7,7 +7,6 @@ import struct
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
-from types import TracebackType
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -142,9 +141,7 @@ class TensorRing:
     def __enter__(self) -> TensorRing:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.close(drain=kind is None)
 
     def __repr__(self) -> str:

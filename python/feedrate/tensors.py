@@ -82,10 +82,6 @@ def _seconds(name: str, given: Any, allowed: str = "seconds") -> float:
     return float(given)
 
 
-def _ttl(given: Any) -> float | None:
-    return None if given is None else _seconds("ttl", given, "seconds above 0, at most 1e9")
-
-
 def _stream_address(stream: Any) -> int:
     """Returns the address of a PyTorch or CuPy stream, or of an object with the protocol ``__cuda_stream__``."""
     if hasattr(stream, "__cuda_stream__"):
@@ -317,8 +313,7 @@ class Store:
         ------
         TensorExists, StoreFull, StoreLimit, ValueError
         """
-        layout = _dtype_name(dtype), _lengths("shape", shape), _lengths("strides", strides)
-        return Tensor(self._store.create(name, *layout, pin, evict, _ttl(ttl)))
+        return self._create(name, shape, dtype, strides, pin, evict, ttl)
 
     def stage(
         self,
@@ -343,8 +338,15 @@ class Store:
             Lets the commit take the name from the tensor that has it. That tensor keeps the name until the commit, so
             the store needs memory for both.
         """
+        return self._create(name, shape, dtype, strides, pin, evict, ttl, replace, staged=True)
+
+    def _create(
+        self, name: str, shape: Any, dtype: Any, strides: Any, pin: bool, evict: bool, ttl: Any,
+        replace: bool = False, staged: bool = False,
+    ) -> Tensor:  # fmt: skip
         layout = _dtype_name(dtype), _lengths("shape", shape), _lengths("strides", strides)
-        return Tensor(self._store.stage(name, *layout, pin, evict, _ttl(ttl), replace))
+        seconds = None if ttl is None else _seconds("ttl", ttl, "seconds above 0, at most 1e9")
+        return Tensor(self._store.create(name, *layout, pin, evict, seconds, replace, staged))
 
     def put(self, name: str, array: Any, **how: Any) -> Tensor:
         """Creates and publishes a tensor with the elements of an array.

@@ -10,7 +10,6 @@ import threading
 import time
 from collections import deque
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any
 
 import feedrate
@@ -165,9 +164,7 @@ class GpuQueue:
     def __enter__(self) -> GpuQueue:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.shutdown()
 
     def _receive(self) -> None:

@@ -15,9 +15,9 @@ namespace {
 constexpr unsigned kPollsPerClockCheck = 256;
 
 /// Spins for a number of polls, then yields the core, which the thread that serves the message may need.
-class Patience {
+class Backoff {
  public:
-  explicit Patience(bool few_cores) : spins_(few_cores ? 0 : 2000) {}
+  explicit Backoff(bool few_cores) : spins_(few_cores ? 0 : 2000) {}
   /// Returns whether it yielded the core. Other threads may then have used the core for milliseconds.
   bool wait() {
     if (idle_ < spins_) {
@@ -222,10 +222,10 @@ void Calls::fail(const std::string& what) {
 bool Calls::wait(const Ticket& ticket, std::chrono::nanoseconds slice) {
   const auto until = std::chrono::steady_clock::now() + slice;
   static const bool few = few_cores();
-  Patience patience(few);
+  Backoff backoff(few);
   for (unsigned polls = 1; !ticket.arrived.load(std::memory_order_acquire); ++polls) {
     const bool found = !stopped_.load(std::memory_order_relaxed) && collect(ticket.lane) != 0;
-    const bool yielded = !found && patience.wait();
+    const bool yielded = !found && backoff.wait();
     if (!yielded && polls % kPollsPerClockCheck != 0) continue;
     if (std::chrono::steady_clock::now() >= until) {
       check();
@@ -241,7 +241,7 @@ void Calls::collect() {
 }
 
 void Calls::collect_for_mailboxes(const std::stop_token& stop) {
-  Patience patience(few_cores());
+  Backoff backoff(few_cores());
   unsigned polls = 0;
   while (!stop.stop_requested()) {
     if (expected_.load() == 0) {
@@ -252,11 +252,11 @@ void Calls::collect_for_mailboxes(const std::stop_token& stop) {
     std::size_t found = 0;
     for (unsigned lane = 0; lane < config_.lanes; ++lane) found += collect(lane);
     if (found != 0) {
-      patience.reset();
+      backoff.reset();
       continue;
     }
     if (++polls % (64 * kPollsPerClockCheck) == 0) check();
-    patience.wait();
+    backoff.wait();
   }
 }
 

@@ -7,16 +7,18 @@
 #include <pthread.h>
 
 #include "function_kernel.hpp"
-#include "generated/revision.hpp"
 #include "interpreter.hpp"
 #include "parts.hpp"
-#include "store.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
 using namespace std::chrono_literals;
 
 namespace feedrate::python {
+
+void bind_store(nb::module_&);  // store.cpp
+const char* revision();         // revision.cpp
+
 namespace {
 
 /// Access to the bytes of an object with the buffer protocol.
@@ -37,8 +39,8 @@ class Contiguous {
 };
 
 /// Python's handle to a mailbox, which messages in flight keep alive as well.
-struct Box {
-  explicit Box(bool quiet) : mailbox(std::make_shared<Mailbox>(quiet)) {}
+struct MailboxHandle {
+  explicit MailboxHandle(bool quiet) : mailbox(std::make_shared<Mailbox>(quiet)) {}
   std::shared_ptr<Mailbox> mailbox;
 };
 
@@ -77,48 +79,35 @@ std::unique_ptr<Kernel> kernel_from(const nb::object& work, bool by_address) {
   return make_echo(by_address);
 }
 
-struct Options {
-  std::string device;
-  unsigned index = 0;
-  std::size_t message_bytes = 0, result_bytes = 0;
-  unsigned lanes = 0;
-  std::size_t capacity = 0;
-  std::string idle;
-  double park_after = 0, longest_stay = 0;  // seconds
-  bool by_address = false;
-};
-
 class Ring {
  public:
-  Ring(const nb::object& work, const Options& options)
-      : message_bytes_(options.message_bytes), parts_(std::make_shared<Parts>()) {
-    parts_->kernel = kernel_from(work, options.by_address);
+  Ring(const nb::object& work, const std::string& device, unsigned index, std::size_t message_bytes,
+       std::size_t result_bytes, unsigned lanes, std::size_t capacity, const std::string& idle, double park_after,
+       double longest_stay, bool by_address)
+      : message_bytes_(message_bytes), parts_(std::make_shared<Parts>()) {
+    parts_->kernel = kernel_from(work, by_address);
     function_ = dynamic_cast<FunctionKernel*>(parts_->kernel.get());
     const Unlocked unlocked;
-    parts_->device = open_device(options.device, options.index);
+    parts_->device = open_device(device, index);
     device_ = std::string(parts_->device->kind());
     name_ = parts_->device->info().name;
     const bool gpu = device_ == "cuda";
     RingConfig config;
-    config.message_bytes = options.message_bytes;
-    config.result_bytes = options.result_bytes;
-    config.lanes = options.lanes;
-    config.capacity = options.capacity;
-    config.idle = options.idle == "spin"      ? RingIdle::spin
-                  : options.idle == "backoff" ? RingIdle::backoff
-                                              : RingIdle::park;
-    config.park_after = std::chrono::microseconds(static_cast<std::int64_t>(options.park_after * 1e6));
+    config.message_bytes = message_bytes;
+    config.result_bytes = result_bytes;
+    config.lanes = lanes;
+    config.capacity = capacity;
+    config.idle = idle == "spin" ? RingIdle::spin : idle == "backoff" ? RingIdle::backoff : RingIdle::park;
+    config.park_after = std::chrono::microseconds(static_cast<std::int64_t>(park_after * 1e6));
     config.results = ResultOrder::as_finished;
-    parts_->calls =
-        std::make_unique<Calls>(*parts_->device, *parts_->kernel, for_calls(config, gpu, options.by_address));
-    RingConfig many = config;
-    many.batch = options.capacity;
-    many.block = 512;
-    many.results = ResultOrder::in_order;
-    parts_->views = std::make_unique<Views>(*parts_->device, *parts_->kernel, many);
-    if (options.by_address) parts_->order = std::make_unique<Order>(gpu);
+    parts_->calls = std::make_unique<Calls>(*parts_->device, *parts_->kernel, for_calls(config, gpu, by_address));
+    config.batch = capacity;
+    config.block = 512;
+    config.results = ResultOrder::in_order;
+    parts_->views = std::make_unique<Views>(*parts_->device, *parts_->kernel, config);
+    if (by_address) parts_->order = std::make_unique<Order>(gpu);
     if (config.idle == RingIdle::park) {
-      const std::chrono::nanoseconds stay(static_cast<std::int64_t>(options.longest_stay * 1e9));
+      const std::chrono::nanoseconds stay(static_cast<std::int64_t>(longest_stay * 1e9));
       parts_->watchdog = std::make_unique<Watchdog>(*parts_->calls, *parts_->views, stay);
     }
   }
@@ -126,27 +115,27 @@ class Ring {
 
   /// Returns the result as bytes, a tuple (fault, ending) that ring.py converts to an exception, or None on a timeout.
   nb::object call(nb::handle payload, double timeout) {
-    const auto parts = mine();
+    const auto parts = checked_parts();
     Ticket* const ticket = send(*parts, payload, nullptr, nullptr, timeout);
     if (ticket == nullptr) return nb::none();
     return answer(*parts, ticket, timeout);
   }
 
   /// Returns false if every lane is full until the timeout. take() returns `owner` with the result.
-  bool submit(nb::handle payload, const Box& box, nb::object owner, double timeout) {
-    const auto parts = mine();
-    if (send(*parts, payload, box.mailbox, owner.ptr(), timeout) == nullptr) return false;
+  bool submit(nb::handle payload, const MailboxHandle& handle, nb::object owner, double timeout) {
+    const auto parts = checked_parts();
+    if (send(*parts, payload, handle.mailbox, owner.ptr(), timeout) == nullptr) return false;
     owner.release();  // take() takes over the reference
     return true;
   }
 
   /// Returns the results that have arrived for a mailbox, as [(owner, payload or None, fault, ending)].
-  nb::list take(const Box& box) {
+  nb::list take(const MailboxHandle& handle) {
     const auto parts = parts_;
     nb::list found;
     if (!parts || !parts->of_this_process()) return found;  // the parent shares the descriptor
-    if (box.mailbox->quiet()) parts->calls->collect();  // a mailbox of gpuqueue, whose work is not a Python function
-    for (Ticket* const ticket : box.mailbox->take()) {
+    if (handle.mailbox->quiet()) parts->calls->collect();  // a mailbox of gpuqueue, whose work is not a Python function
+    for (Ticket* const ticket : handle.mailbox->take()) {
       const nb::object owner = nb::steal<nb::object>(static_cast<PyObject*>(ticket->owner));
       nb::object payload = nb::none();
       if (ticket->ending == Ending::ok) payload = nb::bytes(ticket->payload.data(), ticket->payload.size());
@@ -167,11 +156,11 @@ class Ring {
     return found ? nb::object(nb::make_tuple(slots(*found), found->failed)) : nb::none();
   }
   void publish(std::size_t n) {
-    const auto parts = mine();
+    const auto parts = checked_parts();
     const Unlocked unlocked;
     parts->views->publish(n);
   }
-  void release() { mine()->views->release(); }
+  void release() { checked_parts()->views->release(); }
 
   void close(bool now, double patience) {
     if (!parts_ || !parts_->of_this_process()) return;
@@ -184,18 +173,18 @@ class Ring {
 
   void pause(bool on) {
     if (closed_ && !on) return;
-    const auto parts = mine();
+    const auto parts = checked_parts();
     const Unlocked unlocked;
     parts->calls->pause(on);
     parts->views->pause(on);
   }
   bool parked() {
-    const auto parts = mine();
+    const auto parts = checked_parts();
     const Unlocked unlocked;
     return parts->calls->parked() && parts->views->parked();
   }
   nb::dict stats() {
-    const auto parts = mine();
+    const auto parts = checked_parts();
     RingStats single, many;
     {
       const Unlocked unlocked;
@@ -209,12 +198,12 @@ class Ring {
     counts["restarts"] = single.restarts + many.restarts;
     return counts;
   }
-  std::uint64_t in_flight() { return mine()->calls->in_flight(); }
+  std::uint64_t in_flight() { return checked_parts()->calls->in_flight(); }
   /// The stream to pass to DLPack, which orders tensors for it; only for a ring by address.
-  std::uintptr_t stream() const { return mine()->order->stream(); }
+  std::uintptr_t stream() const { return checked_parts()->order->stream(); }
   /// Waits until the tensors are ready on that stream; only for a ring by address.
   void ordered() const {
-    const auto parts = mine();
+    const auto parts = checked_parts();
     const Unlocked unlocked;
     parts->order->wait();
   }
@@ -253,7 +242,7 @@ class Ring {
     parts.calls->stop(how, patience);
     parts.views->stop(how, patience);
   }
-  std::shared_ptr<Parts> mine() const {
+  std::shared_ptr<Parts> checked_parts() const {
     if (!parts_) throw Failure("the ring is closed");
     if (!parts_->of_this_process())
       throw Failure("this ring was created before a fork; only the parent process can use it");
@@ -328,7 +317,7 @@ class Ring {
 
   template <class Ask>
   std::optional<Block> block(Ask ask, std::size_t n, double timeout) const {
-    const auto parts = mine();
+    const auto parts = checked_parts();
     unsigned polls = 0;
     return until(timeout, n < kBrief, [&] {
       if (++polls % 65536 == 0) parts->views->check();
@@ -338,7 +327,7 @@ class Ring {
   /// Returns the slots as an array that keeps their memory alive, so that it never reads freed memory after its block.
   nb::object slots(const Block& block) {
     if (!memory_) {
-      memory_ = nb::capsule(new std::shared_ptr<Parts>(mine()), [](void* pointer) noexcept {
+      memory_ = nb::capsule(new std::shared_ptr<Parts>(checked_parts()), [](void* pointer) noexcept {
         const Unlocked unlocked;
         delete static_cast<std::shared_ptr<Parts>*>(pointer);
       });
@@ -400,7 +389,7 @@ NB_MODULE(_core, m) {
   begin_interpreter();
   nb::set_leak_warnings(false);  // rings that exist until the interpreter exits are not leaks
   pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1); });
-  m.attr("revision") = FEEDRATE_REVISION;
+  m.attr("revision") = revision();
   m.attr("version") = FEEDRATE_VERSION;
 
   nb::exception<Failure>(m, "Error", PyExc_RuntimeError).attr("__doc__") =
@@ -427,12 +416,12 @@ NB_MODULE(_core, m) {
     }
     return found;
   });
-  nb::class_<Box>(m, "Mailbox")
+  nb::class_<MailboxHandle>(m, "Mailbox")
       .def(nb::init<bool>(), "quiet"_a = false)
-      .def("fileno", [](const Box& box) { return box.mailbox->descriptor(); })
-      .def("wait", [](const Box& box, double seconds) {
+      .def("fileno", [](const MailboxHandle& handle) { return handle.mailbox->descriptor(); })
+      .def("wait", [](const MailboxHandle& handle, double seconds) {
         const Unlocked unlocked;
-        box.mailbox->wait(std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1e3)));
+        handle.mailbox->wait(std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1e3)));
       });
   nb::class_<CompiledWork>(m, "Compiled")
       .def(
@@ -464,16 +453,10 @@ NB_MODULE(_core, m) {
                               })},
                              {0, nullptr}};
   nb::class_<Ring>(m, "Ring", nb::type_slots(collected))
-      .def(
-          "__init__",
-          [](Ring* made, const nb::object& work, const std::string& device, unsigned index, std::size_t message_bytes,
-             std::size_t result_bytes, unsigned lanes, std::size_t capacity, const std::string& idle, double park_after,
-             double longest_stay, bool by_address) {
-            new (made) Ring(work, {device, index, message_bytes, result_bytes, lanes, capacity, idle, park_after,
-                                   longest_stay, by_address});
-          },
-          "work"_a, "device"_a, "index"_a, "message_bytes"_a, "result_bytes"_a, "lanes"_a, "capacity"_a, "idle"_a,
-          "park_after"_a, "longest_stay"_a, "by_address"_a)
+      .def(nb::init<const nb::object&, const std::string&, unsigned, std::size_t, std::size_t, unsigned, std::size_t,
+                    const std::string&, double, double, bool>(),
+           "work"_a, "device"_a, "index"_a, "message_bytes"_a, "result_bytes"_a, "lanes"_a, "capacity"_a, "idle"_a,
+           "park_after"_a, "longest_stay"_a, "by_address"_a)
       .def("call", &Ring::call, "payload"_a, "timeout"_a)
       .def("submit", &Ring::submit, "payload"_a, "mailbox"_a, "owner"_a, "timeout"_a)
       .def("take", &Ring::take, "mailbox"_a)

@@ -1,4 +1,4 @@
-#include "store.hpp"
+// Store and StoreTensor, the classes of the tensor store. feedrate/tensors.py wraps them in the public API.
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -21,7 +21,16 @@ using namespace tensors;
 using namespace std::chrono_literals;
 using Seconds = std::chrono::duration<double>;
 
+using Lengths = std::vector<std::int64_t>;
+constexpr nb::call_guard<Unlocked> kUnlocked;  // a binding that needs no interpreter lock
+
 constexpr auto kLongSlice = 200ms;  // interval if each check is a request to the store
+
+template <class Body>
+auto without_lock(const Body& body) {
+  const Unlocked unlocked;
+  return body();
+}
 
 /// Waits in slices, without the interpreter lock, and calls `done` for each slice. Returns false after the timeout.
 template <class Done>
@@ -139,18 +148,12 @@ void bind_store(nb::module_& m) {
       .def_prop_ro("address", [](const Tensor& tensor) { return reinterpret_cast<std::uintptr_t>(tensor.data()); })
       .def(
           "write",
-          [](const Tensor& tensor, nb::ndarray<nb::ro, nb::numpy, nb::c_contig> from) {
-            const std::span bytes(static_cast<const std::byte*>(from.data()), from.nbytes());
-            const Unlocked unlocked;
-            tensor.write(bytes);
+          [](const Tensor& tensor, const nb::ndarray<nb::ro, nb::numpy, nb::c_contig>& from) {
+            tensor.write({static_cast<const std::byte*>(from.data()), from.nbytes()});
           },
-          "source"_a)
+          "source"_a, kUnlocked)
       .def("publish", &Tensor::publish)
-      .def("commit",
-           [](const Tensor& tensor) {
-             const Unlocked unlocked;
-             tensor.commit();
-           })
+      .def("commit", &Tensor::commit, kUnlocked)
       .def(
           "publish_on",
           [](Tensor& tensor, std::uintptr_t stream) { return tensor.publish_on(reinterpret_cast<void*>(stream)); },
@@ -176,44 +179,28 @@ void bind_store(nb::module_& m) {
            })
       .def(
           "read_half",
-          [](const Tensor& tensor, nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>, nb::c_contig> to) {
-            const Unlocked unlocked;
+          [](const Tensor& tensor, const nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>, nb::c_contig>& to) {
             return tensor.read_half(std::as_writable_bytes(std::span(to.data(), to.size())));
           },
-          "to"_a);
+          "to"_a, kUnlocked);
   nb::class_<Store>(m, "Store")
       .def(
           "__init__",
           [](Store* made, const std::string& socket, double patience) {
-            const Unlocked unlocked;
             new (made) Store(socket, {std::chrono::ceil<std::chrono::milliseconds>(Seconds(patience))});
           },
-          "socket"_a, "patience"_a)
+          "socket"_a, "patience"_a, kUnlocked)
       .def(
           "create",
-          [](Store& store, const std::string& name, const std::string& dtype, const std::vector<std::int64_t>& shape,
-             const std::vector<std::int64_t>& strides, bool pin, bool evict, std::optional<double> ttl) {
+          [](Store& store, const std::string& name, const std::string& dtype, const Lengths& shape,
+             const Lengths& strides, bool pin, bool evict, std::optional<double> ttl, bool replace, bool staged) {
             const Layout layout{dtype_of(dtype), shape, strides};
-            const Unlocked unlocked;
-            return store.create(name, layout, {pin, evict, ttl});
+            const CreateOptions options{pin, evict, ttl, replace};
+            return staged ? store.stage(name, layout, options) : store.create(name, layout, options);
           },
-          "name"_a, "dtype"_a, "shape"_a, "strides"_a, "pin"_a, "evict"_a, "ttl"_a.none())
-      .def(
-          "stage",
-          [](Store& store, const std::string& name, const std::string& dtype, const std::vector<std::int64_t>& shape,
-             const std::vector<std::int64_t>& strides, bool pin, bool evict, std::optional<double> ttl, bool replace) {
-            const Layout layout{dtype_of(dtype), shape, strides};
-            const Unlocked unlocked;
-            return store.stage(name, layout, {pin, evict, ttl, replace});
-          },
-          "name"_a, "dtype"_a, "shape"_a, "strides"_a, "pin"_a, "evict"_a, "ttl"_a.none(), "replace"_a)
-      .def(
-          "get",
-          [](Store& store, const std::string& name) {
-            const Unlocked unlocked;
-            return store.get(name);
-          },
-          "name"_a)
+          "name"_a, "dtype"_a, "shape"_a, "strides"_a, "pin"_a, "evict"_a, "ttl"_a.none(), "replace"_a, "staged"_a,
+          kUnlocked)
+      .def("get", &Store::get, "name"_a, kUnlocked)
       .def(
           "wait",
           [](Store& store, const std::string& name, double timeout) {
@@ -230,60 +217,21 @@ void bind_store(nb::module_& m) {
             return *found;
           },
           "name"_a, "timeout"_a)
-      .def(
-          "delete",
-          [](Store& store, const std::string& name, std::uint64_t generation) {
-            const Unlocked unlocked;
-            store.remove(name, generation);
-          },
-          "name"_a, "generation"_a)
+      .def("delete", &Store::remove, "name"_a, "generation"_a, kUnlocked)
       .def("list",
            [](Store& store) {
-             std::vector<Description> all;
-             {
-               const Unlocked unlocked;
-               all = store.list();
-             }
              nb::list made;
-             for (const Description& about : all) made.append(dict_of(about));
+             for (const Description& about : without_lock([&] { return store.list(); })) made.append(dict_of(about));
              return made;
            })
       .def(
           "stat",
-          [](Store& store, const std::string& name) {
-            Description about;
-            {
-              const Unlocked unlocked;
-              about = store.stat(name);
-            }
-            return dict_of(about);
-          },
+          [](Store& store, const std::string& name) { return dict_of(without_lock([&] { return store.stat(name); })); },
           "name"_a)
-      .def(
-          "pin",
-          [](Store& store, const std::string& name, bool pinned) {
-            const Unlocked unlocked;
-            store.pin(name, pinned);
-          },
-          "name"_a, "pinned"_a)
-      .def(
-          "seal",
-          [](Store& store, const std::string& name) {
-            const Unlocked unlocked;
-            store.seal(name);
-          },
-          "name"_a)
-      .def(
-          "evict",
-          [](Store& store, std::size_t bytes) {
-            const Unlocked unlocked;
-            return store.evict(bytes);
-          },
-          "bytes"_a)
-      .def("status", [](Store& store) {
-        const Unlocked unlocked;
-        return store.status();
-      });
+      .def("pin", &Store::pin, "name"_a, "pinned"_a, kUnlocked)
+      .def("seal", &Store::seal, "name"_a, kUnlocked)
+      .def("evict", &Store::evict, "bytes"_a, kUnlocked)
+      .def("status", &Store::status, kUnlocked);
 }
 
 }  // namespace feedrate::python

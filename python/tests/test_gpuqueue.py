@@ -1,10 +1,8 @@
 """The gpuqueue package, with the API that the GPUQueue project promised."""
 
-import threading
-
-import feedrate
 import gpuqueue
 import pytest
+from conftest import GPU, in_threads
 
 
 @pytest.fixture
@@ -75,7 +73,7 @@ def test_too_large_message_or_closed_queue_raises_value_error(queue):
     assert result(queue, number) == b"last"
 
 
-@pytest.mark.skipif(len(feedrate.devices()) > 1, reason="a GPU takes messages faster than this loop sends them")
+@pytest.mark.skipif(GPU, reason="a GPU takes messages faster than this loop sends them")
 def test_enqueue_nowait_raises_when_full_and_enqueue_waits():
     with gpuqueue.GpuQueue(gpuqueue.QueueConfig(capacity=16, slot_bytes=16)) as queue:
         for _ in range(2000):  # far more than its capacity
@@ -100,11 +98,7 @@ def test_threads_share_a_queue(queue):
             if result(queue, queue.enqueue(payload)) != payload:
                 wrong.append(payload)
 
-    threads = [threading.Thread(target=one, args=(name,)) for name in "abcd"]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(*(lambda name=name: one(name) for name in "abcd"))
     assert wrong == []
 
 

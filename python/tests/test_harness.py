@@ -8,6 +8,8 @@ import time
 
 import feedrate
 import pytest
+from conftest import LONG, TIMEOUT, wait_until
+from feedrate import harness
 
 SPEC = {
     "name": "small",
@@ -50,10 +52,24 @@ def test_report_and_comparison_are_created(folder, tmp_path):
     assert "verdict" in feedrate.compare(folder, folder).lower()
 
 
-def test_limits_are_measured(monkeypatch):
-    monkeypatch.delenv("FEEDRATE_FLOOR_ROUNDS")
+@pytest.mark.skipif(not LONG, reason="takes 5 s: LONG_TESTS=1")
+def test_limits_are_measured():
     found = {limit["name"]: limit for limit in feedrate.limits("cpu")}
     assert found and all(limit["value"] > 0 for limit in found.values() if limit["status"] == "ok")
+
+
+def test_limits_are_read_from_the_rows(tmp_path, monkeypatch):
+    program = tmp_path / "feedrate"
+    program.write_text("""#!/bin/sh
+        [ "$*" = "limits --json --device cpu" ] || { echo "wrong: $*" >&2; exit 2; }
+        echo '{"kind": "environment"}'
+        echo '{"kind": "limit", "limit": {"name": "copy", "value": 2.5}, "status": "ok"}'
+        """)
+    program.chmod(0o755)
+    monkeypatch.setattr(harness, "executable", lambda: program)
+    assert feedrate.limits("cpu") == [{"name": "copy", "value": 2.5, "status": "ok"}]
+    with pytest.raises(ValueError, match="wrong: limits --json --device tpu"):
+        feedrate.limits("tpu")
 
 
 def test_folder_without_rows_raises_value_error(tmp_path):
@@ -64,37 +80,36 @@ def test_folder_without_rows_raises_value_error(tmp_path):
 
 
 def test_interrupted_sweep_can_be_resumed(tmp_path):
-    long = SPEC | {"run": {"seconds": 0.6, "warmup": 0, "repetitions": 4}}
-    code = f"import feedrate; feedrate.sweep({long!r}, out={str(tmp_path / 'rows')!r}, device='cpu', keep_disturbed=True)"
+    """The interrupt arrives in one of the first of 20 cells of 1 s each. The others are then measured briefly."""
+    long = SPEC | {"run": {"seconds": 1, "warmup": 0, "repetitions": 5}}
+    rows = tmp_path / "rows" / "rows.jsonl"
+    arguments = f"{long!r}, out={str(rows.parent)!r}, device='cpu', keep_disturbed=True"
+    code = f"import feedrate; feedrate.sweep({arguments})"
     child = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    until = time.monotonic() + 60
-    while time.monotonic() < until:
-        rows = tmp_path / "rows" / "rows.jsonl"
-        if rows.exists() and rows.read_text().count('"kind":"cell"') >= 2:
-            break
-        time.sleep(0.05)
+    wait_until(lambda: rows.exists() and '"kind":"cell"' in rows.read_text())
     child.send_signal(signal.SIGINT)
-    _, messages = child.communicate(timeout=30)
+    _, messages = child.communicate(timeout=TIMEOUT)
     assert "to continue: feedrate.sweep(resume=" in messages
     before = rows.read_text().count('"kind":"cell"')
-    frame = feedrate.sweep(resume=tmp_path / "rows", progress=False)
-    assert len(frame) == 16 > before
+    frame = feedrate.sweep(resume=rows.parent, progress=False, resume_anyway=True, seconds=0.01)
+    assert len(frame) == 20 > before
 
 
 def test_child_does_not_outlive_its_call():
     code = "import feedrate; feedrate.run(queue='gpu_ring', device='cpu', seconds=60)"
     parent = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)
     children = []
-    until = time.monotonic() + 60
-    while not children and time.monotonic() < until:
-        time.sleep(0.1)
+
+    def found():
         listed = subprocess.run(["ps", "-o", "pid=,comm=", "--ppid", str(parent.pid)], capture_output=True, text=True)
         # Before exec, the child's name is not "feedrate", and the parent may not have its process id yet.
-        children = [int(line.split()[0]) for line in listed.stdout.splitlines() if line.endswith(" feedrate")]
+        children[:] = [int(line.split()[0]) for line in listed.stdout.splitlines() if line.endswith(" feedrate")]
+        return children
+
+    wait_until(found, 0.1)
     time.sleep(0.5)
     parent.send_signal(signal.SIGINT)
     parent.wait(30)
-    assert children
     for pid in children:
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)

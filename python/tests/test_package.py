@@ -6,15 +6,17 @@ import json
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import feedrate
 import pytest
+from conftest import GPU, python
+
+FOLDER = Path(__file__).parent
 
 
-def python(*words: str, **options) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=120, **options)
+def examples_in(page: Path) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
 
 
 def test_package_is_the_installed_one():
@@ -87,31 +89,31 @@ def test_types_pass_mypy_strict(tmp_path):
     assert found.returncode == 1 and error.startswith("wrong.py:2: error: Incompatible types"), found
 
 
-EXAMPLES = sorted(Path(__file__).with_name("examples").glob("*.py")) or sorted(
-    Path(__file__).parent.parent.joinpath("examples").glob("*.py")
-)
-
-
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+@pytest.mark.parametrize("example", sorted(FOLDER.glob("examples/*.py")), ids=lambda path: path.name)
 def test_example_runs(example, tmp_path):
     assert len(example.read_text().splitlines()) < 40
-    found = subprocess.run(
-        [sys.executable, str(example)], capture_output=True, text=True, timeout=120, cwd=tmp_path,
-        env=os.environ | {"MPLBACKEND": "agg"},
-    )  # fmt: skip
+    found = python(str(example), cwd=tmp_path, env=os.environ | {"MPLBACKEND": "agg"})
     if "needs PyTorch" in found.stdout:
         pytest.skip("PyTorch is not installed")
     assert found.returncode == 0 and found.stdout, found.stderr
 
 
 def test_python_in_readme_runs(tmp_path):
-    page = Path(__file__).parent.parent / "README.md"
-    (code,) = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    (code,) = examples_in(FOLDER.parent / "README.md")
     found = python("-c", code, cwd=tmp_path)
     printed = re.search(r"(\d+) answers, the first (\S+) of (\S+)", found.stdout)
     assert found.returncode == 0 and printed, found
     assert 1 <= int(printed[1]) <= 512 and printed[2] == printed[3], "1 to 512 results, the first of which is the first row"
 
 
-def test_there_are_five_examples():
-    assert len(EXAMPLES) == 5
+def test_examples_on_the_page_run_as_printed(tmp_path, socket):
+    """They run in order in one session, except those that need a GPU or, like sweeps, minutes (test_harness.py)."""
+    examples = examples_in(FOLDER / "page.md")  # python/README.md
+    assert len(examples) >= 7
+    code = f"import os\nos.environ['FEEDRATE_SOCKET'] = {socket!r}\n"
+    for example in examples:
+        compile(example, "page.md", "exec")
+        if "feedrate.sweep(" not in example:
+            code += example if GPU or 'device="cuda"' not in example else "import numpy\n"
+    done = python("-c", code, cwd=tmp_path)
+    assert done.returncode == 0 and "hello" in done.stdout, done.stderr

@@ -5,26 +5,23 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 
 import feedrate
 import feedrate.redis as fr
 import pytest
 import redis
-from conftest import start_redis
-
-LONG = 60  # timeout in seconds; on a busy machine a worker may take seconds to start, and no test measures that
+from conftest import TIMEOUT, Worker, redis_server, wait_until
 
 
-async def until(condition, seconds=10):
+async def until(condition):
     """Runs the event loop until the condition holds."""
-    async with asyncio.timeout(seconds):
+    async with asyncio.timeout(TIMEOUT):
         while not condition():
             await asyncio.sleep(0.001)
 
 
-@pytest.fixture(params=fr.QUEUES)
+@pytest.fixture(scope="module", params=fr.QUEUES)
 def worker(request, redis_url):
     """Queue and prefix of a C++ worker whose echo adds one to every word."""
     queue, prefix = request.param, f"w-{request.param}"
@@ -35,12 +32,10 @@ def worker(request, redis_url):
     assert process.wait(20) == 0
 
 
-@pytest.fixture(params=fr.SERVED)
+@pytest.fixture(scope="module", params=fr.SERVED)
 def served(request, redis_url):
     """Queue, prefix and batch sizes of a Python worker."""
-    queue, prefix = request.param, f"s-{request.param}-{time.monotonic_ns()}"
-    stop, counts = threading.Event(), []
-    batches = []
+    queue, prefix, batches = request.param, f"s-{request.param}", []
 
     def work(payloads):
         batches.append(len(payloads))
@@ -49,23 +44,18 @@ def served(request, redis_url):
         odd = {b"fail": ValueError("no"), b"none": None, b"text": "text"}
         return [odd.get(one, one.upper()) for one in payloads]
 
-    thread = threading.Thread(
-        target=lambda: counts.append(fr.serve(queue, work, url=redis_url, prefix=prefix, batch=16, stop=stop))
-    )
-    thread.start()
-    yield queue, prefix, batches
-    stop.set()
-    thread.join(10)
-    assert len(counts) == 1
+    with Worker(work, queue, redis_url, prefix, batch=16) as running:
+        yield queue, prefix, batches
+    assert isinstance(running.ended[0], int)
 
 
 def test_cpp_worker_answers(worker, redis_url):
     queue, prefix = worker
     with fr.Client(redis_url, queue=queue, prefix=prefix) as client:
-        assert client.call(b"\0\0\0\0", timeout=LONG) == b"\1\0\0\0"
+        assert client.call(b"\0\0\0\0", timeout=TIMEOUT) == b"\1\0\0\0"
         ids = client.submit_many([n.to_bytes(4, "little") for n in range(500)])
         assert len(set(ids)) == 500
-        found = client.results(ids[::-1], timeout=LONG)
+        found = client.results(ids[::-1], timeout=TIMEOUT)
         assert [int.from_bytes(one, "little") for one in found] == [n + 1 for n in range(500)][::-1]
 
 
@@ -74,7 +64,7 @@ def test_many_coroutines_wait_for_results(worker, redis_url):
 
     async def main():
         async with fr.AsyncClient(redis_url, queue=queue, prefix=prefix) as client:
-            return await asyncio.gather(*(client.call(n.to_bytes(4, "little"), timeout=LONG) for n in range(300)))
+            return await asyncio.gather(*(client.call(n.to_bytes(4, "little"), timeout=TIMEOUT) for n in range(300)))
 
     assert [int.from_bytes(one, "little") for one in asyncio.run(main())] == list(range(1, 301))
 
@@ -83,7 +73,7 @@ def test_faults_of_the_worker_are_named(worker, redis_url):
     queue, prefix = worker
     with fr.Client(redis_url, queue=queue, prefix=prefix) as client:
         with pytest.raises(feedrate.MessageFailed, match="too_long"):
-            client.call(bytes(1000), timeout=LONG)
+            client.call(bytes(1000), timeout=TIMEOUT)
         with pytest.raises(feedrate.MessageFailed, match="expired"):
             client.result(client.submit(b"late", deadline=time.time() - 1))
 
@@ -98,7 +88,7 @@ def test_python_function_serves_tasks(served, redis_url):
         with pytest.raises(feedrate.MessageFailed, match="expired"):
             client.result(client.submit(b"late", deadline=time.time() - 1))
         assert client.call(b"well") == b"WELL"
-        client.results(client.submit_many([b"n"] * 200), timeout=LONG)
+        client.results(client.submit_many([b"n"] * 200), timeout=TIMEOUT)
     assert max(batches) <= 16
 
 
@@ -158,19 +148,16 @@ def test_abandoned_wait_does_not_delay_others(served, redis_url):
 
 
 def test_dead_server_is_reported_to_all_waiting_calls(tmp_path):
-    socket = tmp_path / "s"
-    server = start_redis(socket)
-
-    async def main():
-        async with fr.AsyncClient(f"unix://{socket}") as client:
+    async def main(url, server):
+        async with fr.AsyncClient(url) as client:
             waiting = [asyncio.create_task(client.result(await client.submit(b"x"), timeout=1)) for _ in range(3)]
             await until(lambda: len(client._waiting) == 3)
             server.kill()
             return await asyncio.gather(*waiting, return_exceptions=True)
 
-    for one in asyncio.run(main()):
-        assert isinstance(one, TimeoutError) and isinstance(one.__cause__, redis.ConnectionError)
-    server.wait()
+    with redis_server(tmp_path) as running:
+        for one in asyncio.run(main(*running)):
+            assert isinstance(one, TimeoutError) and isinstance(one.__cause__, redis.ConnectionError)
 
 
 def test_invalid_tasks_do_not_affect_others(served, redis_url):
@@ -183,7 +170,7 @@ def test_invalid_tasks_do_not_affect_others(served, redis_url):
         else:
             server.lpush(f"{prefix}:tasks", junk)
     with fr.Client(redis_url, queue=queue, prefix=prefix) as client:
-        assert client.call(b"well", timeout=LONG) == b"WELL"
+        assert client.call(b"well", timeout=TIMEOUT) == b"WELL"
 
 
 def test_client_with_a_benchmark_reply_list_is_served(served, redis_url):
@@ -209,16 +196,8 @@ def test_tasks_of_a_dead_python_worker_are_claimed(redis_url):
         dying.stdout.readline()
         dying.send_signal(signal.SIGKILL)
         dying.wait()
-        stop = threading.Event()
-        thread = threading.Thread(
-            target=lambda: fr.serve(
-                "redis_stream", lambda batch: batch, url=redis_url, prefix=prefix, lease=0.5, stop=stop
-            )
-        )
-        thread.start()
-        assert client.results(ids, timeout=LONG) == [b"one", b"two"]
-        stop.set()
-        thread.join(10)
+        with Worker(list, "redis_stream", redis_url, prefix, lease=0.1):
+            assert client.results(ids, timeout=TIMEOUT) == [b"one", b"two"]
     server = redis.Redis.from_url(redis_url)
     assert server.xlen(f"{prefix}:tasks") == 0 and server.xpending(f"{prefix}:tasks", "feedrate")["pending"] == 0
 
@@ -235,79 +214,52 @@ def test_entries_of_dead_consumers_are_claimed_in_one_scan(redis_url):
         ids = client.submit_many([b"left"] * 40)
         (_, left), = server.xreadgroup("feedrate", "dead", {tasks: ">"})
         server.xclaim(tasks, "feedrate", "dead", 0, [entry for entry, _ in left], idle=7200_000)
-        stop = threading.Event()
-        worker = threading.Thread(
-            target=lambda: fr.serve(
-                "redis_stream", list, url=redis_url, prefix=prefix, batch=1, lease=3600, stop=stop
-            )
-        )
-        worker.start()
-        assert client.results(ids, timeout=LONG) == [b"left"] * 40
-        stop.set()
-        worker.join(LONG)
+        with Worker(list, "redis_stream", redis_url, prefix, batch=1, lease=3600):
+            assert client.results(ids, timeout=TIMEOUT) == [b"left"] * 40
     assert server.xpending(tasks, "feedrate")["pending"] == live
 
 
-def test_call_survives_a_cut_connection(served, redis_url):
-    queue, prefix, _ = served
-    server, started = redis.Redis.from_url(redis_url), threading.Event()
-    stop = threading.Event()
+@pytest.mark.parametrize("queue", fr.SERVED)
+def test_call_survives_a_cut_connection(redis_url, queue):
+    """All connections are cut while the function runs."""
+    server, cuts = redis.Redis.from_url(redis_url), []
 
-    def slow(batch):
-        started.set()
-        time.sleep(0.5)
+    def cut(batch):
+        if not cuts:
+            cuts.append(server.client_kill_filter(_type="normal", skipme=True))
         return batch
 
-    slowly = threading.Thread(
-        target=lambda: fr.serve(queue, slow, url=redis_url, prefix=f"{prefix}-cut", stop=stop)
-    )
-    slowly.start()
-    cut = threading.Thread(target=lambda: started.wait(LONG) and server.client_kill_filter(_type="normal", skipme=True))
-    cut.start()
-    with fr.Client(redis_url, queue=queue, prefix=f"{prefix}-cut") as client:
-        assert client.call(b"abcd", timeout=LONG) == b"abcd"
-    cut.join()
-    stop.set()
-    slowly.join()
+    prefix = f"cut-{queue}"
+    with Worker(cut, queue, redis_url, prefix), fr.Client(redis_url, queue=queue, prefix=prefix) as client:
+        assert client.call(b"abcd", timeout=TIMEOUT) == b"abcd"
+    assert cuts[0] >= 2
 
 
 def test_stopped_python_worker_leaves_no_consumer(redis_url):
     server, prefix = redis.Redis.from_url(redis_url), "leaves"
     for _ in range(3):
-        stop = threading.Event()
-        worker = threading.Thread(target=lambda: fr.serve("redis_stream", list, url=redis_url, prefix=prefix, stop=stop))
-        worker.start()
-        with fr.Client(redis_url, queue="redis_stream", prefix=prefix) as client:
-            assert client.call(b"x", timeout=LONG) == b"x"
-        stop.set()
-        worker.join()
+        with Worker(list, "redis_stream", redis_url, prefix):
+            with fr.Client(redis_url, queue="redis_stream", prefix=prefix) as client:
+                assert client.call(b"x", timeout=TIMEOUT) == b"x"
     assert server.xinfo_consumers(f"{prefix}:tasks", "feedrate") == []
 
 
 def test_python_worker_outlives_its_server(tmp_path):
     """The server dies and restarts empty. The worker continues and creates its consumer group again."""
-    socket, stop, counts = tmp_path / "s", threading.Event(), []
-    server = start_redis(socket)
-    worker = threading.Thread(
-        target=lambda: counts.append(fr.serve("redis_stream", list, url=f"unix://{socket}", prefix="p", stop=stop))
-    )
-    worker.start()
-    for _ in range(2):
-        with fr.Client(f"unix://{socket}", queue="redis_stream", prefix="p") as client:
-            assert client.call(b"well", timeout=LONG) == b"well"
-        server.kill()
-        server.wait()
-        server = start_redis(socket)
-    stop.set()
-    worker.join(10)
-    server.kill()
-    server.wait()
-    assert counts == [2]
+    with Worker(list, "redis_stream", f"unix://{tmp_path / 's'}", "p") as worker:
+        for _ in range(2):
+            with redis_server(tmp_path) as (url, _):
+                with fr.Client(url, queue="redis_stream", prefix="p") as client:
+                    assert client.call(b"well", timeout=TIMEOUT) == b"well"
+        with redis_server(tmp_path):
+            worker.stop.set()
+            wait_until(lambda: worker.ended)
+    assert worker.ended == [2]
 
 
 def test_python_worker_outlives_its_stream_and_a_server_failure(redis_url, monkeypatch):
     """The stream is deleted while the worker waits for it, and the server fails before the group is created again."""
-    prefix, stop, counts, tries = "groups", threading.Event(), [], []
+    prefix, tries = "groups", []
     create = redis.Redis.xgroup_create
 
     def fails_at_second_call(*arguments, **options):
@@ -317,31 +269,20 @@ def test_python_worker_outlives_its_stream_and_a_server_failure(redis_url, monke
         return create(*arguments, **options)
 
     monkeypatch.setattr(redis.Redis, "xgroup_create", fails_at_second_call)
-    worker = threading.Thread(
-        target=lambda: counts.append(fr.serve("redis_stream", list, url=redis_url, prefix=prefix, stop=stop))
-    )
-    worker.start()
     with fr.Client(redis_url, queue="redis_stream", prefix=prefix) as client:
-        assert client.call(b"well", timeout=LONG) == b"well"
-        redis.Redis.from_url(redis_url).delete(f"{prefix}:tasks")  # deletes the group as well
-        assert client.call(b"well", timeout=LONG) == b"well"
-    stop.set()
-    worker.join(10)
-    assert counts == [2] and len(tries) == 3
+        with Worker(list, "redis_stream", redis_url, prefix) as worker:
+            assert client.call(b"well", timeout=TIMEOUT) == b"well"
+            redis.Redis.from_url(redis_url).delete(f"{prefix}:tasks")  # deletes the group as well
+            assert client.call(b"well", timeout=TIMEOUT) == b"well"
+    assert worker.ended == [2] and len(tries) == 3
 
 
 def test_read_results_are_trimmed_from_the_stream(redis_url):
-    stop = threading.Event()
-    worker = threading.Thread(
-        target=lambda: fr.serve("redis_stream", list, url=redis_url, prefix="trimmed", batch=1, stop=stop)
-    )
-    worker.start()
-    with fr.Client(redis_url, queue="redis_stream", prefix="trimmed", reply_list=4) as client:
-        for _ in range(20):
-            client.call(b"x")
+    with Worker(list, "redis_stream", redis_url, "trimmed", batch=1):
+        with fr.Client(redis_url, queue="redis_stream", prefix="trimmed", reply_list=4) as client:
+            for _ in range(20):
+                client.call(b"x")
     assert redis.Redis.from_url(redis_url).xlen("trimmed:results:4") <= 1
-    stop.set()
-    worker.join(10)
 
 
 def test_results_expire(served, redis_url):
@@ -349,9 +290,7 @@ def test_results_expire(served, redis_url):
     with fr.Client(redis_url, queue=queue, prefix=prefix, reply_list=9) as client:
         client.submit(b"nobody waits")
         server = redis.Redis.from_url(redis_url)
-        until = time.monotonic() + 5
-        while not server.exists(f"{prefix}:results:9") and time.monotonic() < until:
-            time.sleep(0.01)
+        wait_until(lambda: server.exists(f"{prefix}:results:9"))
         assert 0 < server.pttl(f"{prefix}:results:9") <= 3600 * 1000
 
 

@@ -7,17 +7,15 @@ import shutil
 import socket
 import subprocess
 import threading
-import time
 
 import feedrate.redis as fr
 import numpy as np
 import pytest
 import redis
 import redis.asyncio
-from conftest import start_redis
-from feedrate.redis import server as redis_server
-from test_redis import LONG
-from test_redis import until as holds_soon
+from conftest import TIMEOUT, Worker, redis_server, wait_until
+from feedrate.redis import server as redis_module
+from test_redis import until
 
 QUEUES = pytest.mark.parametrize("queue", fr.SERVED)
 
@@ -26,22 +24,8 @@ QUEUES = pytest.mark.parametrize("queue", fr.SERVED)
 def rejecting_server(tmp_path_factory):
     """URL of a private server, and the folder that it saves to."""
     folder = tmp_path_factory.mktemp("rejecting")
-    process = start_redis(folder / "s")
-    yield f"unix://{folder / 's'}", folder
-    process.kill()
-    process.wait()
-
-
-@pytest.fixture(autouse=True)
-def short_pauses(monkeypatch):
-    monkeypatch.setattr(redis_server, "LONGEST_PAUSE", 0.1)
-
-
-def wait_until(condition):
-    end = time.monotonic() + LONG
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.005)
+    with redis_server(folder) as (url, _):
+        yield url, folder
 
 
 def rejection(control):
@@ -140,29 +124,6 @@ TEMPORARY_STATES = [read_only, without_master, full, without_replicas, unable_to
 FEW_STATES = pytest.mark.parametrize("state", [without_master, full, busy])
 
 
-class Worker:
-    """A Python worker in a thread, and its result or exception."""
-
-    def __init__(self, function, queue, url, prefix, **how):
-        self.stop, self.ended = threading.Event(), []
-        self._work = lambda: fr.serve(queue, function, url=url, prefix=prefix, stop=self.stop, **how)
-        self._thread = threading.Thread(target=self._run)
-
-    def _run(self):
-        try:
-            self.ended.append(self._work())
-        except Exception as error:  # noqa: BLE001
-            self.ended.append(error)
-
-    def __enter__(self):
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.stop.set()
-        self._thread.join(LONG)
-
-
 @pytest.fixture
 def attempts(caplog):
     """Returns the number of logged attempts."""
@@ -188,8 +149,8 @@ def test_worker_keeps_results_while_the_server_rejects(rejecting_server, queue, 
         ids = client.submit_many([b"one", b"two"])
         wait_until(lambda: attempts() >= 2 or worker.ended)
         change.close()
-        assert client.results(ids, timeout=LONG) == [b"one", b"two"]
-        assert client.call(b"three", timeout=LONG) == b"three"
+        assert client.results(ids, timeout=TIMEOUT) == [b"one", b"two"]
+        assert client.call(b"three", timeout=TIMEOUT) == b"three"
         assert worker.ended == []
     assert worker.ended == [3] and sum(calls) == 3
 
@@ -200,7 +161,7 @@ def test_worker_starts_while_the_server_rejects(rejecting_server, queue, state, 
     (url, folder), prefix = rejecting_server, f"starts-{queue}-{state.__name__}"
     control = redis.Redis.from_url(url)
     with fr.Client(url, queue=queue, prefix=prefix) as client, Worker(list, queue, url, prefix) as worker:
-        assert client.call(b"x", timeout=LONG) == b"x"  # now the stream has its group
+        assert client.call(b"x", timeout=TIMEOUT) == b"x"  # now the stream has its group
         with state(control, folder):
             before = attempts()
             with Worker(list, queue, url, prefix) as second:
@@ -208,7 +169,7 @@ def test_worker_starts_while_the_server_rejects(rejecting_server, queue, state, 
                 if (queue, state) != ("redis_list", full):
                     wait_until(lambda: attempts() > before + 1 or second.ended)
                 assert second.ended == [] and worker.ended == []
-        assert client.call(b"x", timeout=LONG) == b"x"
+        assert client.call(b"x", timeout=TIMEOUT) == b"x"
     assert worker.ended == [2]
 
 
@@ -234,20 +195,20 @@ def test_client_waits_for_results_while_the_server_rejects(rejecting_server, que
     go = threading.Event()
 
     def work(payloads):
-        go.wait(LONG)
+        go.wait(TIMEOUT)
         return payloads
 
     def wait(client, number):
         try:
-            results.append(client.result(number, timeout=LONG))
+            results.append(client.result(number, timeout=TIMEOUT))
         except Exception as error:  # noqa: BLE001
             results.append(error)
 
     async def wait_for_loop(number, rejecting):
         async with fr.AsyncClient(url, queue=queue, prefix=prefix, reply_list=8) as client:
-            waiting = asyncio.create_task(client.result(number, timeout=LONG))
+            waiting = asyncio.create_task(client.result(number, timeout=TIMEOUT))
             if rejecting:
-                await holds_soon(lambda: client._pauses.refusal or waiting.done(), LONG)
+                await until(lambda: client._pauses.rejection or waiting.done())
             go.set()
             change.close()
             return await waiting
@@ -264,7 +225,7 @@ def test_client_waits_for_results_while_the_server_rejects(rejecting_server, que
             # Only a full server always allows reading results; reading a stream is rejected in few states.
             readable = state is full or (queue == "redis_stream" and state not in (without_master, busy))
             assert asyncio.run(wait_for_loop(other, not readable)) == b"y"
-        waiter.join(LONG)
+        waiter.join(TIMEOUT)
     assert results == [b"x"]
 
 
@@ -289,7 +250,7 @@ def test_call_continues_when_the_server_accepts_again(rejecting_server, queue, s
     async def main():
         async with fr.AsyncClient(url, queue=queue, prefix=prefix, reply_list=7) as client:
             counted(client)
-            return await client.call(b"x", timeout=LONG)
+            return await client.call(b"x", timeout=TIMEOUT)
 
     with Worker(list, queue, url, prefix), change:
         change.enter_context(state(control, folder))
@@ -298,7 +259,7 @@ def test_call_continues_when_the_server_accepts_again(rejecting_server, queue, s
         else:
             with fr.Client(url, queue=queue, prefix=prefix, reply_list=7) as client:
                 counted(client)
-                assert client.call(b"x", timeout=LONG) == b"x"
+                assert client.call(b"x", timeout=TIMEOUT) == b"x"
     assert len(tries) == 3
 
 
@@ -350,7 +311,7 @@ def test_failing_second_command_loses_no_task(redis_url, monkeypatch):
         ids = client.submit_many([b"one", b"two", b"three"])
         monkeypatch.setattr(redis.Redis, "rpop", fails_once)
         with Worker(list, "redis_list", redis_url, "second") as worker:
-            assert client.results(ids, timeout=LONG) == [b"one", b"two", b"three"]
+            assert client.results(ids, timeout=TIMEOUT) == [b"one", b"two", b"three"]
     assert worker.ended == [3] and failed
 
 
@@ -363,23 +324,21 @@ def test_temporary_rejections_are_recognized_by_their_code(word, pipeline):
     parse = redis.connection.DefaultParser.parse_error
     text = "1 127.0.0.1:1" if word == "MOVED" else "and READONLY" if word == "ERR" else "OOM READONLY"
     error = parse(f"{word} {text}")
-    assert redis_server.temporarily_unavailable(error) == (word in TEMPORARY_CODES)
-    assert redis_server.may_pass(error) == (word in TEMPORARY_CODES)
+    assert redis_module.is_temporary_rejection(error) == (word in TEMPORARY_CODES)
+    assert redis_module.is_temporary(error) == (word in TEMPORARY_CODES)
     pipeline.annotate_exception(None, error, 1, ("LPUSH", "BUSY", b"caused error: LOADING"))
     if "{exception.args}" not in str(error):  # some versions of redis-py insert this text
-        assert redis_server.temporarily_unavailable(error) == (word in TEMPORARY_CODES)
+        assert redis_module.is_temporary_rejection(error) == (word in TEMPORARY_CODES)
     aborted = parse(f"EXECABORT Transaction discarded because of: {word} {text}")
-    assert redis_server.temporarily_unavailable(aborted) == (word in TEMPORARY_CODES)
+    assert redis_module.is_temporary_rejection(aborted) == (word in TEMPORARY_CODES)
 
 
 def test_wrong_password_ends_the_worker(tmp_path):
-    server = start_redis(tmp_path / "s")
-    redis.Redis.from_url(f"unix://{tmp_path / 's'}").config_set("requirepass", "right")
-    for queue in fr.SERVED:
-        with pytest.raises(redis.AuthenticationError):
-            fr.serve(queue, list, url=f"unix://:wrong@{tmp_path / 's'}")
-    server.kill()
-    server.wait()
+    with redis_server(tmp_path) as (url, _):
+        redis.Redis.from_url(url).config_set("requirepass", "right")
+        for queue in fr.SERVED:
+            with pytest.raises(redis.AuthenticationError):
+                fr.serve(queue, list, url=url.replace("//", "//:wrong@"))
 
 
 # --- connection settings ----------------------------------------------------------------------------------------------
@@ -397,12 +356,12 @@ def test_connection_settings_do_not_change_results(redis_url, queue, setting):
 
     async def main():
         async with fr.AsyncClient(url, queue=queue, prefix=prefix) as client:
-            return await asyncio.gather(*(client.call(bytes([n, 255]), timeout=LONG) for n in range(20)))
+            return await asyncio.gather(*(client.call(bytes([n, 255]), timeout=TIMEOUT) for n in range(20)))
 
     with Worker(list, queue, url, prefix) as worker:
         with fr.Client(url, queue=queue, prefix=prefix) as client:
             for payload in (b"\xff\xfe", b""):
-                assert client.call(payload, timeout=LONG) == payload
+                assert client.call(payload, timeout=TIMEOUT) == payload
         assert asyncio.run(main()) == [bytes([n, 255]) for n in range(20)]
     assert worker.ended == [22]
     plain = redis.Redis.from_url(redis_url + ("?db=1" if setting == "db=1" else ""))
@@ -412,9 +371,9 @@ def test_connection_settings_do_not_change_results(redis_url, queue, setting):
 def test_all_formats_of_stream_entries_are_parsed():
     entries = [(b"1-1", {b"m": b"x"})]
     for reply in ([[b"s", entries]], {b"s": [entries]}, {b"s": entries}):
-        assert redis_server.entries_of(reply) == entries
+        assert redis_module.entries_of(reply) == entries
     for nothing in (None, [], {}, {b"s": []}, {b"s": [[]]}):
-        assert list(redis_server.entries_of(nothing)) == []
+        assert list(redis_module.entries_of(nothing)) == []
 
 
 WRONG = {
@@ -451,32 +410,27 @@ def tls(tmp_path_factory):
     )  # fmt: skip
     if not made or made.returncode:
         pytest.skip("openssl cannot create a certificate on this machine")
-    process = start_redis(folder / "s")
-    control = redis.Redis.from_url(f"unix://{folder / 's'}")
-    try:
-        names = {"tls-cert-file": "certificate", "tls-key-file": "key", "tls-ca-cert-file": "certificate"}
-        for name, file in names.items():
-            control.config_set(name, str(folder / file))
-        control.config_set("tls-auth-clients", "no")
-        with socket.create_server(("localhost", 0)) as free:
-            port = free.getsockname()[1]
-        control.config_set("tls-port", port)
+    with redis_server(folder) as (url, _), socket.create_server(("localhost", 0)) as free:
+        control, port = redis.Redis.from_url(url), free.getsockname()[1]
+        settings = {f"tls-{name}-file": folder / "certificate" for name in ("cert", "ca-cert")}
+        settings |= {"tls-key-file": folder / "key", "tls-auth-clients": "no"}
+        free.close()
+        try:
+            for name, value in (settings | {"tls-port": port}).items():
+                control.config_set(name, str(value))
+        except redis.ResponseError as error:
+            pytest.skip(f"this redis-server does not support TLS: {error}")
         yield f"rediss://localhost:{port}?ssl_ca_certs={folder / 'certificate'}"
-    except redis.ResponseError as error:
-        pytest.skip(f"this redis-server does not support TLS: {error}")
-    finally:
-        process.kill()
-        process.wait()
 
 
 @QUEUES
 def test_client_and_worker_use_tls(tls, queue):
     async def main():
         async with fr.AsyncClient(tls, queue=queue, prefix=queue) as client:
-            return await client.call(b"x", timeout=LONG)
+            return await client.call(b"x", timeout=TIMEOUT)
 
     with Worker(list, queue, tls, queue), fr.Client(tls, queue=queue, prefix=queue) as client:
-        assert client.call(b"x", timeout=LONG) == b"x" == asyncio.run(main())
+        assert client.call(b"x", timeout=TIMEOUT) == b"x" == asyncio.run(main())
 
 
 # --- results without values -------------------------------------------------------------------------------------------
@@ -493,6 +447,6 @@ def test_worker_rejects_results_without_values(redis_url, queue, caplog):
             ids = client.submit_many([bytes([n]) for n in range(len(results))])
             for number in ids[:-3]:
                 with pytest.raises(fr.MessageFailed, match="refused"):
-                    client.result(number, timeout=LONG)
-            assert client.results(ids[-3:], timeout=LONG) == [b"\0\0\0\1\0\2", b"\5\0\0\0", b"x"]
+                    client.result(number, timeout=TIMEOUT)
+            assert client.results(ids[-3:], timeout=TIMEOUT) == [b"\0\0\0\1\0\2", b"\5\0\0\0", b"x"]
     assert worker.ended == [len(results)]

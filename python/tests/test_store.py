@@ -15,6 +15,7 @@ import pytest
 
 import feedrate
 from feedrate import tensors
+from conftest import wait_until
 from test_buffers import no_values
 
 CHILD = """
@@ -33,13 +34,6 @@ def store(socket):
 
 def child(socket, work):
     return subprocess.Popen([sys.executable, "-c", CHILD.format(work=work), socket])
-
-
-def until(condition, seconds=20):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.005)
 
 
 def test_processes_share_the_same_memory(socket, store):
@@ -62,7 +56,7 @@ def test_view_holds_the_lease(store):
     assert store.status()["deleted"] == 1
     part[:] = 5
     del part
-    until(lambda: store.status()["deleted"] == 0)
+    wait_until(lambda: store.status()["deleted"] == 0)
 
 
 def test_dlpack_and_numpy_share_the_memory(store):
@@ -200,7 +194,7 @@ def test_names_expire_and_are_evicted(store):
     store.create("short", 10, ttl=0.05)
     store.create("pinned", 10, pin=True)
     store.create("idle", 10)
-    until(lambda: [about["name"] for about in store.list()] == ["idle", "pinned"])
+    wait_until(lambda: [about["name"] for about in store.list()] == ["idle", "pinned"])
     assert store.evict() == 256
     assert [about["name"] for about in store.list()] == ["pinned"]
     store.pin("pinned", False)
@@ -227,10 +221,10 @@ def test_read_half_is_consistent(socket, store):
 def test_killed_process_loses_its_leases(socket, store):
     store.create("x", 10)
     process = child(socket, "t = store.get('x'); time.sleep(60)")
-    until(lambda: store.stat("x")["leases"] == 1)
+    wait_until(lambda: store.stat("x")["leases"] == 1)
     process.kill()
     process.wait()
-    until(lambda: store.stat("x")["leases"] == 0)
+    wait_until(lambda: store.stat("x")["leases"] == 0)
 
 
 def test_forked_child_must_connect_again(socket, store):
@@ -255,7 +249,7 @@ def test_forked_child_must_connect_again(socket, store):
 def test_ctrl_c_ends_a_wait(socket):
     work = """
 import _thread, threading
-threading.Timer(0.2, _thread.interrupt_main).start()
+threading.Timer(0.1, _thread.interrupt_main).start()
 try:
     store.wait("never", 60)
 except KeyboardInterrupt:

@@ -6,9 +6,8 @@ import gc
 import feedrate
 import numpy as np
 import pytest
+from conftest import on_gpu
 
-GPU = not any("cuda" in device for device in feedrate.devices()[:1])
-on_gpu = pytest.mark.skipif(not GPU, reason="this machine has no GPU")
 SQUARE = """
 struct Square {
   template <class Group>

@@ -7,17 +7,16 @@ import contextlib
 import threading
 import time
 from collections.abc import Iterable, Sequence
-from types import TracebackType
 from typing import Any
 
 import redis as _redis
 import redis.asyncio as _redis_async
 
 from ..buffers import bytes_of
-from ..errors import Error, MessageFailed
+from ..errors import MessageFailed
 from ..views import FAILED, FAULTS
-from .server import Pauses, entries_of, longest_wait, may_pass, pool_of, temporarily_unavailable
-from .wire import FIELD, Names, SEQUENCE_BITS, decode, encode
+from .server import Pauses, entries_of, longest_wait, is_temporary, pool_of, is_temporary_rejection
+from .wire import FIELD, Keys, SEQUENCE_BITS, decode, encode
 
 
 class _Replies:
@@ -32,7 +31,7 @@ class _Replies:
     def __init__(self, prefix: str, queue: str, reply_list: int | None) -> None:
         if reply_list is not None and not 0 <= reply_list < 1 << 16:
             raise ValueError(f"reply_list: invalid value {reply_list}; allowed: 0 to 65535")
-        self.names = Names(prefix, queue)
+        self.keys = Keys(prefix, queue)
         self.reply_list = reply_list
         self._last = "0"  # id of the last entry read from the result stream
         # An earlier client of the same reply list may have left results with lower numbers.
@@ -44,9 +43,9 @@ class _Replies:
     def results_key(self) -> str:
         if self.reply_list is None:
             raise ValueError("this client has not sent a task yet, so it has no results")
-        return self.names.results(self.reply_list)
+        return self.keys.results(self.reply_list)
 
-    def take_turn(self, clients: int) -> None:
+    def assign_reply_list(self, clients: int) -> None:
         """Assigns a reply list. `clients` is the number of assignments so far, including this one."""
         if self.reply_list is None:
             self.reply_list = self._FIRST_IN_TURN + clients % self._FIRST_IN_TURN
@@ -83,13 +82,13 @@ class _Replies:
 
     def push(self, client: Any, elements: Sequence[bytes]) -> Any:
         """Sends all of the elements or none, with one command or one transaction."""
-        if self.names.queue != "redis_stream":
-            return client.lpush(self.names.tasks, *elements)
+        if self.keys.queue != "redis_stream":
+            return client.lpush(self.keys.tasks, *elements)
         if len(elements) == 1:
-            return client.xadd(self.names.tasks, {FIELD: elements[0]})
+            return client.xadd(self.keys.tasks, {FIELD: elements[0]})
         pipeline = client.pipeline(transaction=True)
         for element in elements:
-            pipeline.xadd(self.names.tasks, {FIELD: element})
+            pipeline.xadd(self.keys.tasks, {FIELD: element})
         return pipeline.execute()
 
 
@@ -131,7 +130,7 @@ class Client:
     def submit_many(self, payloads: Iterable[bytes], *, deadline: float | None = None) -> list[int]:
         """Sends several tasks, either all or none of them, and returns their ids. `deadline` is as in `submit`."""
         if self._replies.reply_list is None:
-            self._replies.take_turn(int(self._redis.incr(self._replies.names.clients)))
+            self._replies.assign_reply_list(int(self._redis.incr(self._replies.keys.clients)))
         tasks = [(self._replies.number(), bytes_of(payload)) for payload in payloads]
         if tasks:
             self._replies.push(self._redis, [encode(*task, deadline=deadline) for task in tasks])
@@ -151,12 +150,12 @@ class Client:
                 return payload
             left = until - time.monotonic()
             if left <= 0:
-                raise TimeoutError(f"no result within {timeout} s") from pauses.refusal
+                raise TimeoutError(f"no result within {timeout} s") from pauses.rejection
             try:
                 self._receive(min(left, self.longest_wait))
-                pauses.works()
+                pauses.reset()
             except _redis.RedisError as error:  # receiving can be repeated safely
-                if not may_pass(error):
+                if not is_temporary(error):
                     raise
                 time.sleep(min(left, pauses.after(error)))
 
@@ -175,7 +174,7 @@ class Client:
                 break
             except _redis.RedisError as error:
                 pause = pauses.after(error)
-                if not temporarily_unavailable(error) or time.monotonic() + pause > until:
+                if not is_temporary_rejection(error) or time.monotonic() + pause > until:
                     raise
                 time.sleep(pause)
         return self.result(message_id, timeout=max(0.0, until - time.monotonic()))
@@ -188,14 +187,12 @@ class Client:
     def __enter__(self) -> Client:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _receive(self, wait: float) -> None:
         replies = self._replies
-        if replies.names.queue == "redis_stream":
+        if replies.keys.queue == "redis_stream":
             found = self._redis.xread({replies.results_key: replies._last}, count=1024, block=max(1, int(wait * 1e3)))
             if replies.keep_entries(found):
                 with contextlib.suppress(_redis.RedisError):  # the next trim removes these entries as well
@@ -239,7 +236,7 @@ class AsyncClient:
     async def submit_many(self, payloads: Iterable[bytes], *, deadline: float | None = None) -> list[int]:
         """Sends several tasks, either all or none of them, and returns their ids. `deadline` is as in `submit`."""
         if self._replies.reply_list is None:
-            self._replies.take_turn(await self._redis.incr(self._replies.names.clients))
+            self._replies.assign_reply_list(await self._redis.incr(self._replies.keys.clients))
         tasks = [(self._replies.number(), bytes_of(payload)) for payload in payloads]
         if tasks:
             await self._replies.push(self._redis, [encode(*task, deadline=deadline) for task in tasks])
@@ -262,7 +259,7 @@ class AsyncClient:
         try:
             await asyncio.wait_for(arrived, timeout)
         except TimeoutError:
-            raise TimeoutError(f"no result within {timeout} s") from self._pauses.refusal
+            raise TimeoutError(f"no result within {timeout} s") from self._pauses.rejection
         finally:
             self._waiting.pop(message_id, None)
         payload = self._replies.taken(message_id)
@@ -279,7 +276,7 @@ class AsyncClient:
                 break
             except _redis.RedisError as error:
                 pause = pauses.after(error)
-                if not temporarily_unavailable(error) or time.monotonic() + pause > until:
+                if not is_temporary_rejection(error) or time.monotonic() + pause > until:
                     raise
                 await asyncio.sleep(pause)
         return await self.result(message_id, timeout=max(0.0, until - time.monotonic()))
@@ -296,9 +293,7 @@ class AsyncClient:
     async def __aenter__(self) -> AsyncClient:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def _read(self) -> None:
@@ -308,9 +303,9 @@ class AsyncClient:
             while self._waiting and not self._closed:  # redis-py sometimes swallows a cancellation
                 try:
                     found = await self._receive(self.longest_wait)
-                    self._pauses.works()
+                    self._pauses.reset()
                 except _redis.RedisError as error:  # receiving can be repeated safely
-                    if not may_pass(error):
+                    if not is_temporary(error):
                         raise
                     await asyncio.sleep(self._pauses.after(error))
                     continue
@@ -327,7 +322,7 @@ class AsyncClient:
 
     async def _receive(self, wait: float) -> list[int]:
         replies = self._replies
-        if replies.names.queue == "redis_stream":
+        if replies.keys.queue == "redis_stream":
             reply = await self._redis.xread(
                 {replies.results_key: replies._last}, count=1024, block=max(1, int(wait * 1e3))
             )

@@ -9,13 +9,13 @@ import redis as _redis
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0  # seconds between two attempts, as in the C++ worker
 # Error codes for temporary states of a server. redis-py has classes for some of them, and drops the code then.
-_PASSING = frozenset(
+_TEMPORARY_CODES = frozenset(
     (
         "BUSY", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "MISCONF", "NOREPLICAS", "OOM", "READONLY", "TRYAGAIN",
         "UNBLOCKED",
     )  # fmt: skip
 )
-_PASSING_CLASSES = (
+_TEMPORARY_ERRORS = (
     _redis.exceptions.BusyLoadingError,
     _redis.exceptions.ClusterDownError,
     _redis.exceptions.OutOfMemoryError,
@@ -23,56 +23,56 @@ _PASSING_CLASSES = (
     _redis.exceptions.TryAgainError,
 )
 # Settings that redis-py expects as objects, which a URL cannot contain.
-_NO_TEXTS = frozenset(
+_OBJECT_SETTINGS = frozenset(
     ("cache", "credential_provider", "encoder_class", "parser_class", "redis_connect_func", "retry", "retry_on_error")
 )
 
 
-def words_of(error: Exception) -> str:
+def server_message(error: Exception) -> str:
     """Returns the server's own message, without the command that a pipeline puts before it."""
     message = str(error).rpartition("caused error: ")[2].rpartition("because of: ")[2]
     return re.sub(r"""^\((['"])(.*)\1,\)$""", r"\2", message)  # redis-py's asyncio pipelines format a tuple
 
 
-def code_of(error: Exception) -> str:
+def error_code(error: Exception) -> str:
     """Returns the error code, which is the first word of the server's message, or "" if redis-py dropped it.
 
     For a failed transaction it is the code of the error that caused the failure.
     """
     if type(error) in (_redis.ResponseError, _redis.exceptions.ExecAbortError):
-        return words_of(error).split(" ", 1)[0]
+        return server_message(error).split(" ", 1)[0]
     return getattr(error, "status_code", None) or ""
 
 
-def temporarily_unavailable(error: Exception) -> bool:
+def is_temporary_rejection(error: Exception) -> bool:
     """Returns whether the server rejected the command temporarily and executed nothing.
 
     Examples are a server that is loading or full, or is a replica until a failover ends.
     """
-    return isinstance(error, _PASSING_CLASSES) or (
-        isinstance(error, _redis.ResponseError) and code_of(error) in _PASSING
+    return isinstance(error, _TEMPORARY_ERRORS) or (
+        isinstance(error, _redis.ResponseError) and error_code(error) in _TEMPORARY_CODES
     )
 
 
-def may_pass(error: Exception) -> bool:
+def is_temporary(error: Exception) -> bool:
     """Returns whether the error is temporary: a temporary rejection, or no connection. A wrong password is not."""
     if isinstance(error, (_redis.AuthenticationError, _redis.exceptions.AuthorizationError)):
         return False
-    return isinstance(error, (_redis.ConnectionError, _redis.TimeoutError)) or temporarily_unavailable(error)
+    return isinstance(error, (_redis.ConnectionError, _redis.TimeoutError)) or is_temporary_rejection(error)
 
 
 class Pauses:
     """Pauses between attempts, which double until an attempt succeeds."""
 
     def __init__(self) -> None:
-        self.works()
+        self.reset()
 
-    def works(self) -> None:
+    def reset(self) -> None:
         self._following = FIRST_PAUSE
-        self.refusal: Exception | None = None
+        self.rejection: Exception | None = None
 
-    def after(self, refusal: Exception) -> float:
-        self.refusal = refusal
+    def after(self, rejection: Exception) -> float:
+        self.rejection = rejection
         pause, self._following = self._following, min(2 * self._following, LONGEST_PAUSE)
         return pause
 
@@ -88,7 +88,7 @@ def pool_of(url: str, pool_class: Any, **settings: Any) -> Any:
 
     try:
         pool = pool_class.from_url(url, **settings)
-        for setting in sorted(_NO_TEXTS & pool.connection_kwargs.keys()):
+        for setting in sorted(_OBJECT_SETTINGS & pool.connection_kwargs.keys()):
             reject(setting)
         if pool.connection_kwargs.get("protocol") not in (None, 2, 3, "2", "3"):
             raise ValueError("protocol must be either 2 or 3")

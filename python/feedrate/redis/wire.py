@@ -63,7 +63,7 @@ def checksum(payload: bytes) -> int:
     return sum(words) & 0xFFFF_FFFF
 
 
-class Names:
+class Keys:
     """Names of a queue's keys."""
 
     def __init__(self, prefix: str, queue: str) -> None:

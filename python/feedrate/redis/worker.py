@@ -18,11 +18,14 @@ import redis as _redis
 from ..buffers import bytes_of
 from ..errors import Error
 from ..views import FAILED, FAULTS
-from .server import Pauses, code_of, entries_of, longest_wait, may_pass, pool_of, temporarily_unavailable, words_of
-from .wire import FIELD, GROUP, HEADER, Names, SEQUENCE_BITS, checksum, decode
+from .server import (
+    Pauses, entries_of, error_code, is_temporary, is_temporary_rejection, longest_wait, pool_of, server_message,
+)  # fmt: skip
+from .wire import FIELD, GROUP, HEADER, SEQUENCE_BITS, Keys, checksum, decode
 
 SERVED = ("redis_list", "redis_stream")
 RESULTS_EXPIRE_MS = 3600 * 1000
+LONGEST_WAIT = 0.2  # seconds that a worker waits for tasks before it checks whether to stop
 _SCAN_BEGIN = b"0-0"  # cursor of XAUTOCLAIM before and after a scan
 _log = logging.getLogger("feedrate.redis")
 
@@ -78,43 +81,44 @@ def serve(
         raise ValueError(f"lease: invalid value {lease}; allowed: seconds above 0, at most 1e6")
     pool = pool_of(url, _redis.ConnectionPool)
     client = _redis.Redis(connection_pool=pool)
-    names = Names(prefix, queue)
-    ending = threading.Event() if stop is None else stop
+    keys = Keys(prefix, queue)
+    stopping = threading.Event() if stop is None else stop
     former = []
     if stop is None and threading.current_thread() is threading.main_thread():
-        former = [(one, signal.signal(one, lambda *_: ending.set())) for one in (signal.SIGTERM, signal.SIGINT)]
+        former = [(one, signal.signal(one, lambda *_: stopping.set())) for one in (signal.SIGTERM, signal.SIGINT)]
     kind: type[_List] | type[_Stream] = _List if queue == "redis_list" else _Stream
     source: _List | _Stream | None = None
-    answers: _Answers | None = None  # results that are not stored on the server yet
+    replies: _Results | None = None  # results that are not stored on the server yet
     pauses = Pauses()
     answered, allowed = 0, False
     try:
-        while answers is not None or not ending.is_set():
+        while replies is not None or not stopping.is_set():
             try:
                 if source is None:
-                    source = kind(client, names, batch, lease)
-                if answers is None:
+                    source = kind(client, keys, batch, lease)
+                if replies is None:
                     taken, allowed = source.take(), True
-                    answers = _answers_to(taken, function)
-                if answers is not None:
-                    answered += answers.store(client, names, source)
-                    answers = None
-                pauses.works()
+                    replies = _process(taken, function)
+                if replies is not None:
+                    answered += replies.store(client, keys, source)
+                    replies = None
+                pauses.reset()
             except _redis.RedisError as error:
-                if code_of(error) in ("NOGROUP", "UNBLOCKED"):
+                if error_code(error) in ("NOGROUP", "UNBLOCKED"):
                     source = None  # the stream was deleted; _Stream creates it and its group again
                     continue
                 # Permissions that the worker had before may be restored.
                 permission_lost = allowed and isinstance(error, _redis.exceptions.NoPermissionError)
-                if not may_pass(error) and not permission_lost:
+                if not is_temporary(error) and not permission_lost:
                     raise
-                if ending.is_set():
-                    if answers is not None:
-                        _log.warning("%s: %s; %d results were not stored", names.tasks, words_of(error), answers.count)
+                if stopping.is_set():
+                    if replies is not None:
+                        text = "%s: %s; %d results were not stored"
+                        _log.warning(text, keys.tasks, server_message(error), replies.count)
                     break
                 pause = pauses.after(error)
-                _log.warning("%s: %s; next attempt in %.2g s", names.tasks, words_of(error), pause)
-                ending.wait(pause)
+                _log.warning("%s: %s; next attempt in %.2g s", keys.tasks, server_message(error), pause)
+                stopping.wait(pause)
         if source is not None:
             with contextlib.suppress(_redis.RedisError):
                 source.leave()
@@ -129,22 +133,22 @@ def serve(
 class _List:
     """Elements of a list, which are removed from the server when they are taken."""
 
-    def __init__(self, client: Any, names: Names, batch: int, lease: float) -> None:
-        self._client, self._names, self._batch = client, names, batch
-        self._wait = longest_wait(client.connection_pool, 0.2)
+    def __init__(self, client: Any, keys: Keys, batch: int, lease: float) -> None:
+        self._client, self._keys, self._batch = client, keys, batch
+        self._wait = longest_wait(client.connection_pool, LONGEST_WAIT)
 
     def take(self) -> list[tuple[str, bytes]]:
-        first = self._client.brpop([self._names.tasks], timeout=self._wait)
+        first = self._client.brpop([self._keys.tasks], timeout=self._wait)
         if first is None:
             return []
         elements = [first[1]]
         if self._batch > 1:
             # After an error, the first element is still served; the next command reports the error.
             with contextlib.suppress(_redis.RedisError):
-                elements += self._client.rpop(self._names.tasks, self._batch - 1) or []
+                elements += self._client.rpop(self._keys.tasks, self._batch - 1) or []
         return [("", element) for element in elements]
 
-    def done(self, pipeline: Any, keys: Sequence[str]) -> None:
+    def done(self, pipeline: Any, entry_ids: Sequence[str]) -> None:
         pass
 
     def push(self, pipeline: Any, key: str, element: bytes) -> None:
@@ -157,16 +161,16 @@ class _List:
 class _Stream:
     """Entries of a stream, read through its consumer group and acknowledged after the results are stored."""
 
-    def __init__(self, client: Any, names: Names, batch: int, lease: float) -> None:
-        self._client, self._names, self._batch, self._lease_ms = client, names, batch, int(lease * 1e3)
+    def __init__(self, client: Any, keys: Keys, batch: int, lease: float) -> None:
+        self._client, self._keys, self._batch, self._lease_ms = client, keys, batch, int(lease * 1e3)
         self._consumer = f"python-{ascii(os.uname().nodename)[1:-1]}-{os.getpid()}-{secrets.token_hex(4)}"
         self._next_scan = 0.0
         self._cursor = _SCAN_BEGIN  # of the scan for entries held by dead consumers
-        self._wait_ms = max(1, int(longest_wait(client.connection_pool, 0.2) * 1e3))
+        self._wait_ms = max(1, int(longest_wait(client.connection_pool, LONGEST_WAIT) * 1e3))
         try:
-            client.xgroup_create(names.tasks, GROUP, id="0", mkstream=True)
+            client.xgroup_create(keys.tasks, GROUP, id="0", mkstream=True)
         except _redis.ResponseError as error:
-            if temporarily_unavailable(error):
+            if is_temporary_rejection(error):
                 raise
             if "BUSYGROUP" not in str(error):
                 raise Error(f"creating the consumer group: {error}") from error
@@ -176,7 +180,7 @@ class _Stream:
         if not entries:
             wait_ms = self._wait_ms if self._cursor == _SCAN_BEGIN else None  # do not block during a scan
             found = self._client.xreadgroup(
-                GROUP, self._consumer, {self._names.tasks: ">"}, count=self._batch, block=wait_ms
+                GROUP, self._consumer, {self._keys.tasks: ">"}, count=self._batch, block=wait_ms
             )
             entries = entries_of(found)
         return [(entry_id.decode(), fields.get(FIELD.encode(), b"")) for entry_id, fields in entries if fields]
@@ -189,13 +193,13 @@ class _Stream:
             self._next_scan = time.monotonic() + self._lease_ms / 2e3
         entries: list[Any]
         self._cursor, entries = self._client.xautoclaim(
-            self._names.tasks, GROUP, self._consumer, self._lease_ms, start_id=self._cursor, count=self._batch
+            self._keys.tasks, GROUP, self._consumer, self._lease_ms, start_id=self._cursor, count=self._batch
         )[:2]
         return entries
 
-    def done(self, pipeline: Any, keys: Sequence[str]) -> None:
-        pipeline.xack(self._names.tasks, GROUP, *keys)
-        pipeline.xdel(self._names.tasks, *keys)
+    def done(self, pipeline: Any, entry_ids: Sequence[str]) -> None:
+        pipeline.xack(self._keys.tasks, GROUP, *entry_ids)
+        pipeline.xdel(self._keys.tasks, *entry_ids)
 
     def push(self, pipeline: Any, key: str, element: bytes) -> None:
         pipeline.xadd(key, {FIELD: element})
@@ -205,15 +209,15 @@ class _Stream:
 
         Deleting a consumer would delete its entries from the group.
         """
-        if not self._client.xpending_range(self._names.tasks, GROUP, "-", "+", 1, self._consumer):
-            self._client.xgroup_delconsumer(self._names.tasks, GROUP, self._consumer)
+        if not self._client.xpending_range(self._keys.tasks, GROUP, "-", "+", 1, self._consumer):
+            self._client.xgroup_delconsumer(self._keys.tasks, GROUP, self._consumer)
 
 
-class _Answers:
+class _Results:
     """Results of some elements, which must be stored before the elements are acknowledged."""
 
-    def __init__(self, keys: Sequence[str]) -> None:
-        self._keys = keys
+    def __init__(self, entry_ids: Sequence[str]) -> None:
+        self._entry_ids = entry_ids
         self._by_list: dict[int, list[bytes]] = {}
         self.count = 0
 
@@ -225,34 +229,34 @@ class _Answers:
     def fail(self, message_id: int, fault: str) -> None:
         self.add(message_id, FAILED | FAULTS.index(fault))
 
-    def store(self, client: Any, names: Names, source: _List | _Stream) -> int:
+    def store(self, client: Any, keys: Keys, source: _List | _Stream) -> int:
         """Stores all results in one transaction. If the server rejects it, nothing is stored, and it can be retried."""
         pipeline = client.pipeline(transaction=True)
         for reply_list, messages in self._by_list.items():
-            key = names.results(reply_list)
+            key = keys.results(reply_list)
             source.push(pipeline, key, b"".join(messages))
             pipeline.pexpire(key, RESULTS_EXPIRE_MS)
-        source.done(pipeline, self._keys)
+        source.done(pipeline, self._entry_ids)
         pipeline.execute()
         return self.count
 
 
-def _answers_to(
+def _process(
     elements: Sequence[tuple[str, bytes]], function: Callable[[list[bytes]], Sequence[Any]]
-) -> _Answers | None:
+) -> _Results | None:
     """Processes the tasks of the elements."""
     if not elements:
         return None
-    answers = _Answers([key for key, _ in elements])
+    replies = _Results([entry_id for entry_id, _ in elements])
     tasks: list[tuple[int, bytes]] = []
     now_ms = time.time() * 1e3
     for _, element in elements:
         try:
             for message_id, length, payload, deadline in decode(element, tasks=True):
                 if length & FAILED:
-                    answers.add(message_id, length)
+                    replies.add(message_id, length)
                 elif deadline and deadline < now_ms:
-                    answers.fail(message_id, "expired")
+                    replies.fail(message_id, "expired")
                 else:
                     tasks.append((message_id, payload))
         except ValueError:
@@ -267,16 +271,16 @@ def _answers_to(
             results = [error] * len(tasks)
     for (message_id, _), result in zip(tasks, results):
         if isinstance(result, Exception):
-            answers.fail(message_id, "refused")
+            replies.fail(message_id, "refused")
             continue
         try:
             payload = bytes_of(result, "result")
         except Exception as error:  # noqa: BLE001  (this task fails, and the worker continues)
             _warn_once(f"a task failed: {error}")
-            answers.fail(message_id, "refused")
+            replies.fail(message_id, "refused")
         else:
-            answers.add(message_id, len(payload), checksum(payload), payload)
-    return answers
+            replies.add(message_id, len(payload), checksum(payload), payload)
+    return replies
 
 
 @lru_cache(maxsize=256)
