@@ -155,8 +155,9 @@ int run(RunOptions& options, const CLI::App& app, const std::vector<std::string>
 void add_run(CLI::App& app, Action& action, const std::vector<std::string>& arguments) {
   auto options = std::make_shared<RunOptions>();
   CLI::App* command = app.add_subcommand("run", "measure one point");
-  options->experiment = experiment_of(arguments);
-  add_experiment(*command, options->experiment);
+  options->experiment = early_value("experiment", arguments);  // because the set of axes depends on it
+  if (options->experiment.empty()) options->experiment = kStandardExperiment;
+  add_option(*command, "experiment", options->experiment, "experiment to measure: " + Experiments::instance().names());
   // An unknown name is reported when the command runs; until then the standard experiment's axes apply.
   const bool known = Experiments::instance().entries().contains(options->experiment);
   add_axes(*command, ExperimentInfo(known ? options->experiment : kStandardExperiment).axes(), options->point);

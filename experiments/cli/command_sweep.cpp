@@ -9,7 +9,7 @@
 #include "experiments/cli/options.hpp"
 #include "experiments/harness/say.hpp"
 #include "experiments/harness/sweep/sweep.hpp"
-#include "experiments/harness/sweep/tuned_spec.hpp"
+#include "experiments/harness/sweep/tune.hpp"
 
 namespace feedrate {
 namespace {

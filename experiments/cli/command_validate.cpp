@@ -10,7 +10,7 @@
 #include "experiments/cli/commands.hpp"
 #include "experiments/harness/json.hpp"
 #include "experiments/harness/say.hpp"
-#include "experiments/harness/sweep/row_lines.hpp"
+#include "experiments/harness/sweep/recorder.hpp"
 #include "schema.hpp"
 
 namespace feedrate {

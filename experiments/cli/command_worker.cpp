@@ -19,7 +19,7 @@
 #include "experiments/daemons/supervise.hpp"
 #include "experiments/daemons/worker_source.hpp"
 #include "experiments/feeding/feeding.hpp"
-#include "experiments/harness/machine/nvml.hpp"
+#include "experiments/harness/machine/gpu_sample.hpp"
 #include "variants/feeding/queue_watch.hpp"
 #include "variants/feeding/worker.hpp"
 

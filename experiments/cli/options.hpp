@@ -31,10 +31,8 @@ struct CommonOptions {
 void add_axes(CLI::App&, const AxisTable&, Values& point, const std::set<std::string>& names = {});
 /// Adds the option of one axis.
 CLI::Option* add_value(CLI::App&, const Axis&, Values& values, const Value& standard);
-/// Value of `--experiment`, read before the command line is parsed because the set of axes depends on it.
-std::string experiment_of(const std::vector<std::string>& arguments);
-/// Adds the option `--experiment`.
-void add_experiment(CLI::App&, std::string& chosen);
+/// Value of an option or its environment variable, read before the command line is parsed; empty if neither is set.
+std::string early_value(const std::string& name, const std::vector<std::string>& arguments);
 
 /// Adds an option in seconds (`--name 0.5`), from `least` to `most`.
 CLI::Option* add_seconds(CLI::App& app, const std::string& name, double& seconds, double least, double most,

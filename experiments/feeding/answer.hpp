@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "experiments/harness/measure/estimate.hpp"
 #include "experiments/harness/measure/experiment.hpp"
+#include "experiments/harness/measure/statistics.hpp"
 
 namespace feedrate {
 

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "common/error.hpp"
+#include "experiments/harness/measure/statistics.hpp"
 
 namespace feedrate::overlap {
 namespace {
@@ -59,11 +60,6 @@ std::vector<double> item_ns(std::span<LoneStage* const> stages, unsigned items) 
 
 constexpr unsigned kReadings = 5;
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
 }  // namespace
 
 StageTimes measure_stages(const PipelineShape& shape, Device& device, unsigned items) {
@@ -86,8 +82,8 @@ StageTimes measure_stages(const PipelineShape& shape, Device& device, unsigned i
   }
   StageTimes times;
   for (std::size_t s = 0; s < stages.size(); ++s) {
-    times.alone.push_back(median(alone[s]));
-    times.contended.push_back(median(contended[s]));
+    times.alone.push_back(median_of(alone[s]));
+    times.contended.push_back(median_of(contended[s]));
   }
   return times;
 }

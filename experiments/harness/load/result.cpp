@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "experiments/harness/measure/trend.hpp"
+#include "experiments/harness/measure/statistics.hpp"
 
 namespace feedrate {
 

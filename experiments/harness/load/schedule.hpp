@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "common/axes.hpp"
 #include "common/load_shape.hpp"
 
 namespace feedrate {
@@ -37,5 +38,8 @@ std::string why_invalid_shape(const LoadShape&);
 
 /// Maximum number of requests in one schedule. Each takes 8 bytes here and 8 in its sender's part, and more with sizes.
 inline constexpr std::uint64_t kMaxArrivals = std::uint64_t{1} << 27;
+
+/// Axes of a LoadShape without sizes and priorities, for experiments whose requests are all alike.
+const Axes<LoadShape>& load_axes();
 
 }  // namespace feedrate
