@@ -9,7 +9,6 @@
 #include "experiments/harness/machine/machine_monitor.hpp"
 #include "experiments/harness/measure/session.hpp"
 #include "experiments/harness/timeline/cell_timeline.hpp"
-#include "experiments/overlap/costs.hpp"
 #include "experiments/overlap/stage_times.hpp"
 #include "variants/overlap/strategy.hpp"
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 
@@ -28,6 +29,31 @@ std::uint64_t between(std::uint64_t low, std::uint64_t high) {
 }
 
 }  // namespace
+
+const char* text_of(Verdict verdict) {
+  constexpr std::array kTexts{"open", "sustained", "not sustained", "undecided"};  // in the order of the enumerators
+  return kTexts.at(static_cast<std::size_t>(verdict));
+}
+
+Json to_json(const Capacity& found) {
+  Json rates = Json::array(), probes = Json::array();
+  for (const Judged& one : found.rates) {
+    rates.push_back({{"rate", one.rate},
+                     {"part", one.part},
+                     {"tries", one.tries},
+                     {"kept", one.kept},
+                     {"verdict", text_of(one.verdict)}});
+  }
+  for (const Probe& one : found.probes) {
+    probes.push_back(
+        {{"id", one.row}, {"rate", one.rate}, {"kept", one.kept}, {"disturbed", one.disturbed}, {"why", one.why}});
+  }
+  return {{"low", found.low},
+          {"high", found.high},
+          {"limit", found.limit},
+          {"rates", std::move(rates)},
+          {"probes", std::move(probes)}};
+}
 
 Slo parse_slo(const std::string& text) {
   constexpr auto kAllowed = "PERCENTILE:TIME with p50, p90, p99 or p999 and ns, us, ms or s, for example p99:50us";

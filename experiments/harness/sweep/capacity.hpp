@@ -10,6 +10,7 @@
 namespace feedrate {
 
 enum class Verdict { open, sustained, not_sustained, undecided };
+const char* text_of(Verdict);
 
 /// Decides from successive tries whether a rate is sustained: Wald's sequential probability ratio test (Sequential
 /// Tests of Statistical Hypotheses, 1945) between "the bound is met in at most 70 % of tries" and "in at least 95 %",
@@ -75,6 +76,9 @@ struct Capacity {
   std::vector<Judged> rates;        ///< in order of rate and part
   std::vector<Probe> probes;        ///< every try, in order
 };
+
+/// The `capacity` of an answer's row.
+Json to_json(const Capacity&);
 
 struct SearchSettings {
   std::uint64_t start = 1000, least = 10, most = 500'000'000;
