@@ -80,13 +80,14 @@ int list(bool json, const std::string& markdown) {
 
 }  // namespace
 
-void add_list(CLI::App& app, Action& action) {
+void add_list(Program& program) {
   auto json = std::make_shared<bool>(false);
-  CLI::App* command = app.add_subcommand("list", "list experiments, queues, transfers, workloads, devices and axes");
+  CLI::App* command =
+      program.app.add_subcommand("list", "list experiments, queues, transfers, workloads, devices and axes");
   command->add_flag("--json", *json, "print JSON, including figures and limits");
   auto markdown = std::make_shared<std::string>();
   command->add_option("--markdown", *markdown, "print the axes of this experiment as a Markdown table");
-  command->callback([=, &action] { action = [=] { return list(*json, *markdown); }; });
+  program.on_choice(*command, [=] { return list(*json, *markdown); });
 }
 
 }  // namespace feedrate

@@ -218,10 +218,10 @@ int work(WorkerOptions& options, const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-void add_worker(CLI::App& app, Action& action, const std::vector<std::string>& arguments) {
+void add_worker(Program& program) {
   auto options = std::make_shared<WorkerOptions>();
   CLI::App* command =
-      app.add_subcommand("worker", "serve a queue for other processes until SIGTERM, then drain and exit");
+      program.app.add_subcommand("worker", "serve a queue for other processes until SIGTERM, then drain and exit");
   add_axes(*command, feeding_axes(), options->point, axes_of_workers());
   options->common.add_device(*command);
   options->common.add_services(*command, services_of_queues(has_workers), true);
@@ -235,8 +235,7 @@ void add_worker(CLI::App& app, Action& action, const std::vector<std::string>& a
   command->add_flag("--supervise", options->supervise, "restart the worker whenever it dies");
   add_seconds(*command, "reconnect", options->reconnect_seconds, 0, 1e6,
               "how long the server may be unreachable or reject commands before the worker exits");
-  command->callback(
-      [options, &action, &arguments] { action = [options, &arguments] { return work(*options, arguments); }; });
+  program.on_choice(*command, [options, &program] { return work(*options, program.arguments); });
 }
 
 }  // namespace feedrate

@@ -176,7 +176,11 @@ void CommonOptions::add_services(CLI::App& app, const std::set<std::string>& nam
   }
 }
 
-void CommonOptions::add_run(CLI::App& app) { for_each_option(run, AddOption{app}); }
+void CommonOptions::add(CLI::App& app) {
+  add_device(app);
+  add_services(app);
+  for_each_option(run, AddOption{app});
+}
 
 std::unique_ptr<Session> CommonOptions::session(const std::string& experiment,
                                                 const std::vector<std::string>& arguments) {

@@ -18,11 +18,12 @@ struct CommonOptions {
   RunSettings run;
   std::string config;
 
+  /// Adds all options of commands that measure.
+  void add(CLI::App&);
   void add_device(CLI::App&);
   /// Adds the options of the services in `names`, or of all services if it is empty; with `workers`, also the options
   /// that only workers have.
   void add_services(CLI::App&, const std::set<std::string>& names = {}, bool workers = false);
-  void add_run(CLI::App&);
   std::unique_ptr<Session> session(const std::string& experiment, const std::vector<std::string>& arguments);
 };
 
