@@ -66,7 +66,6 @@ int ab_side(AbOptions& options, CLI::App& command, const std::vector<std::string
 }
 
 int ab(AbOptions& options, CLI::App& command) {
-  if (options.folder.spec.empty()) options.folder.spec = "quick";
   if (options.other.empty() && options.a_axes == options.b_axes) {
     throw BadInput("--other", "", "another executable, or different values of --a-axis and --b-axis");
   }

@@ -55,7 +55,6 @@ void print_plan(const Spec& spec, const std::vector<Resolution>& points, const s
 
 int capacity(CapacityOptions& options, CLI::App& command, const std::vector<std::string>& arguments) {
   FolderOptions& folder = options.folder;
-  if (folder.spec.empty() && !folder.resuming()) folder.spec = "capacity";
   Spec spec = folder.load(options.common, command);
   if (options.common.run.seconds <= 0) throw BadInput("--seconds", "0", "more than 0 seconds per probe");
   // A resume needs the settings from the command line.

@@ -25,8 +25,7 @@ void print_axes(const Json& axes, const std::string& experiment) {
   fmt::print("axes of {}\n", experiment);
   for (const Json& axis : axes) {
     if (axis["experiment"] != experiment) continue;
-    std::string owners;
-    for (const Json& owner : axis["owners"]) owners += (owners.empty() ? "" : ", ") + owner.get<std::string>();
+    const std::string owners = fmt::format("{}", fmt::join(axis["owners"].get<std::vector<std::string>>(), ", "));
     if (owners != owner_before) fmt::print("  of {}\n", owners);
     owner_before = owners;
     fmt::print("  {}{:<15} {}\n", owners.empty() ? "" : "  ", axis["name"].get<std::string>(),

@@ -41,13 +41,12 @@ void restart(const std::vector<std::string>& arguments, const std::filesystem::p
 
 int sweep(SweepOptions& options, CLI::App& command, const std::vector<std::string>& arguments) {
   FolderOptions& folder = options.folder;
-  if (folder.spec.empty() && !folder.resuming()) folder.spec = "quick";
   Spec spec = folder.load(options.common, command);
   if (spec.document.contains("capacity")) {
     throw BadInput("SPEC", spec.name, "a spec for sweeps; this one is for `feedrate capacity " + spec.name + "`");
   }
   // The spec of a results folder is already tuned.
-  if (options.tuning && !folder.spec.empty()) spec = tuned(spec, *options.tuning);
+  if (options.tuning && (!folder.resuming() || !folder.spec.empty())) spec = tuned(spec, *options.tuning);
   const auto directory = folder.directory(spec.name);
   auto session = options.common.session(spec.info->name(), arguments);
   if (folder.dry_run) return plan_sweep(*session, spec);

@@ -70,7 +70,8 @@ std::string difference_from(const Json& spec_there, const std::vector<Json>& row
 
 namespace fs = std::filesystem;
 
-void FolderOptions::add(CLI::App& command, const std::string& standard_spec) {
+void FolderOptions::add(CLI::App& command, const std::string& standard) {
+  standard_spec = standard;
   command.add_option("spec", spec, "spec name (experiments/specs) or file; default " + standard_spec);
   command.add_option("--axis", axes, "name=values; replaces that axis of the spec; may be repeated")
       ->type_name("NAME=VALUES")
@@ -88,7 +89,8 @@ Spec FolderOptions::load(CommonOptions& common, CLI::App& command) const {
   }
   if (resume_anyway && !resuming()) throw BadInput("--resume-anyway: allowed only with --resume DIR");
   if (!out.empty() && resuming()) throw BadInput("--out", out, "no value if --resume is given");
-  const fs::path file = spec.empty() ? fs::path(resume) / "spec.json" : find_spec(spec);
+  const fs::path file =
+      spec.empty() && resuming() ? fs::path(resume) / "spec.json" : find_spec(spec.empty() ? standard_spec : spec);
   Spec loaded = load_spec(file, axes);
   apply_run(loaded.document.value("run", Json::object()), file.string(), command);
   loaded.document["run"] = run_of(common.run);  // a resume needs the settings from the command line

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "experiments/harness/load/mix.hpp"
-#include "experiments/harness/load/trace_file.hpp"
+#include "experiments/harness/load/schedule.hpp"
 
 namespace feedrate {
 

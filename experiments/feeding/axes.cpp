@@ -9,7 +9,6 @@
 #include "experiments/feeding/stamped.hpp"
 #include "experiments/harness/load/mix.hpp"
 #include "experiments/harness/load/schedule.hpp"
-#include "experiments/harness/load/trace_file.hpp"
 #include "variants/feeding/queue.hpp"
 #include "variants/feeding/transfer.hpp"
 

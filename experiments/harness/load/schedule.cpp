@@ -11,7 +11,6 @@
 #include "common/hash.hpp"
 #include "common/threads/threads.hpp"
 #include "experiments/harness/load/mix.hpp"
-#include "experiments/harness/load/trace_file.hpp"
 
 namespace feedrate {
 namespace {

@@ -89,8 +89,23 @@ void for_each_option(Settings& settings, Visit&& visit) {
 }
 
 /// The settings by option name, as in a spec's `run`.
-Json run_of(const RunSettings&);
+inline Json run_of(const RunSettings& settings) {
+  Json json = Json::object();
+  for_each_option(settings, [&](const char* name, const auto& value, const auto&...) { json[name] = value; });
+  return json;
+}
+
 /// The settings as in a run's row.
-Json to_json(const RunSettings&);
+inline Json to_json(const RunSettings& settings) {
+  Json json = {{"seconds", settings.seconds},
+               {"warmup_seconds", settings.warmup_seconds},
+               {"messages", settings.messages},
+               {"seed", settings.seed},
+               {"repetitions", settings.repetitions},
+               {"pinned_threads", settings.pin_threads},
+               {"until_precise", settings.precision.wanted}};
+  if (settings.traced) json["traced"] = true;
+  return json;
+}
 
 }  // namespace feedrate

@@ -19,10 +19,7 @@ constexpr double kLongest = 10;  // longest try at low rates, in multiples of th
 /// Share of a search's time that may be spent before its confirmation.
 constexpr double kFirstShare = 0.7;
 
-double messages_needed(const Slo& slo) {
-  static const std::map<std::string, double> kTail{{"p50", 0.5}, {"p90", 0.1}, {"p99", 0.01}, {"p999", 0.001}};
-  return kTails / kTail.at(slo.percentile);
-}
+double messages_needed(const Slo& slo) { return kTails / slo.tail; }
 
 }  // namespace
 

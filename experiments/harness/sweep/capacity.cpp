@@ -59,14 +59,15 @@ Slo parse_slo(const std::string& text) {
   constexpr auto kAllowed = "PERCENTILE:TIME with p50, p90, p99 or p999 and ns, us, ms or s, for example p99:50us";
   const auto colon = text.find(':');
   if (colon == std::string::npos) throw BadInput("--slo", text, kAllowed);
-  Slo slo{text.substr(0, colon), 0, text};
+  Slo slo{text.substr(0, colon), 0, 0, text};
+  static const std::map<std::string, double> kTails{{"p50", 0.5}, {"p90", 0.1}, {"p99", 0.01}, {"p999", 0.001}};
   static const std::map<std::string, double> kUnits{{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
   const std::string time = text.substr(colon + 1);
   const auto letters = time.find_first_not_of("0123456789.");
   const auto unit = letters == std::string::npos ? kUnits.end() : kUnits.find(time.substr(letters));
-  const bool known =
-      slo.percentile == "p50" || slo.percentile == "p90" || slo.percentile == "p99" || slo.percentile == "p999";
-  if (!known || unit == kUnits.end() || letters == 0) throw BadInput("--slo", text, kAllowed);
+  const auto tail = kTails.find(slo.percentile);
+  if (tail == kTails.end() || unit == kUnits.end() || letters == 0) throw BadInput("--slo", text, kAllowed);
+  slo.tail = tail->second;
   slo.bound_ns = parse_number("--slo", time.substr(0, letters)) * unit->second;
   if (!(slo.bound_ns > 0)) throw BadInput("--slo", text, kAllowed);
   return slo;

@@ -36,6 +36,7 @@ class RateTest {
 /// A bound on latency: "p99:50us".
 struct Slo {
   std::string percentile;  ///< p50, p90, p99 or p999
+  double tail = 0;         ///< share of the messages beyond the percentile
   double bound_ns = 0;
   std::string text;
   std::string figure = "latency_ns";  ///< the figure to which the percentile belongs

@@ -9,7 +9,7 @@
 #include "common/error.hpp"
 #include "experiments/feeding/axes.hpp"
 #include "experiments/harness/load/mix.hpp"
-#include "experiments/harness/load/trace_file.hpp"
+#include "experiments/harness/load/schedule.hpp"
 
 namespace feedrate::test {
 namespace {
