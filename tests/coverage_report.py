@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 LEAST = 95.0
-NEED_A_GPU = ["experiments/harness/machine/nvml.cpp", "variants/feeding/transfers/bulk_async.cu"]
+NEED_A_GPU = ["experiments/harness/machine/gpu_sample.cpp", "variants/feeding/transfers/bulk_async.cu"]
 CPP = ["common", "kernels", "libraries", "variants", "experiments", "python/src"]
 
 

@@ -66,7 +66,6 @@ int ab_side(AbOptions& options, CLI::App& command, const std::vector<std::string
 }
 
 int ab(AbOptions& options, CLI::App& command) {
-  if (options.folder.spec.empty()) options.folder.spec = "quick";
   if (options.other.empty() && options.a_axes == options.b_axes) {
     throw BadInput("--other", "", "another executable, or different values of --a-axis and --b-axis");
   }
@@ -159,9 +158,10 @@ int ab(AbOptions& options, CLI::App& command) {
 
 }  // namespace
 
-void add_ab(CLI::App& app, Action& action, const std::vector<std::string>& arguments) {
+void add_ab(Program& program) {
   auto options = std::make_shared<AbOptions>();
-  CLI::App* command = app.add_subcommand("ab", "compare two executables, or two settings, in interleaved pairs");
+  CLI::App* command =
+      program.app.add_subcommand("ab", "compare two executables, or two settings, in interleaved pairs");
   options->folder.add(*command, "quick");
   command->add_option("--other", options->other, "side A: another feedrate executable; side B is this one");
   command->add_option("--a-axis", options->a_axes, "name=values; replaces that axis on side A only; may be repeated")
@@ -178,20 +178,15 @@ void add_ab(CLI::App& app, Action& action, const std::vector<std::string>& argum
                    "pairs per point between restarts of both executables; rounded up to an even number")
       ->check(CLI::Range(2, 10000))
       ->capture_default_str();
-  options->common.add_device(*command);
-  options->common.add_services(*command);
-  options->common.add_run(*command);
-  command->callback([options, command, &action] { action = [options, command] { return ab(*options, *command); }; });
+  options->common.add(*command);
+  program.on_choice(*command, [options, command] { return ab(*options, *command); });
 
   auto side = std::make_shared<AbOptions>();
-  CLI::App* hidden = app.add_subcommand("ab-side", "one side of `ab`; reads requests for cells from stdin")->group("");
+  CLI::App* hidden =
+      program.app.add_subcommand("ab-side", "one side of `ab`; reads requests for cells from stdin")->group("");
   side->folder.add(*hidden, "quick");
-  side->common.add_device(*hidden);
-  side->common.add_services(*hidden);
-  side->common.add_run(*hidden);
-  hidden->callback([side, hidden, &action, &arguments] {
-    action = [side, hidden, &arguments] { return ab_side(*side, *hidden, arguments); };
-  });
+  side->common.add(*hidden);
+  program.on_choice(*hidden, [side, hidden, &program] { return ab_side(*side, *hidden, program.arguments); });
 }
 
 }  // namespace feedrate

@@ -55,7 +55,6 @@ void print_plan(const Spec& spec, const std::vector<Resolution>& points, const s
 
 int capacity(CapacityOptions& options, CLI::App& command, const std::vector<std::string>& arguments) {
   FolderOptions& folder = options.folder;
-  if (folder.spec.empty() && !folder.resuming()) folder.spec = "capacity";
   Spec spec = folder.load(options.common, command);
   if (options.common.run.seconds <= 0) throw BadInput("--seconds", "0", "more than 0 seconds per probe");
   // A resume needs the settings from the command line.
@@ -108,9 +107,9 @@ int capacity(CapacityOptions& options, CLI::App& command, const std::vector<std:
 
 }  // namespace
 
-void add_capacity(CLI::App& app, Action& action, const std::vector<std::string>& arguments) {
+void add_capacity(Program& program) {
   auto options = std::make_shared<CapacityOptions>();
-  CLI::App* command = app.add_subcommand("capacity", "find the highest rate that meets a latency bound");
+  CLI::App* command = program.app.add_subcommand("capacity", "find the highest rate that meets a latency bound");
   options->folder.add(*command, "capacity");
   command->add_option("--slo", options->slos, "latency bound as PERCENTILE:TIME, for example p99:50us; may be repeated")
       ->type_name("SLO")
@@ -120,12 +119,8 @@ void add_capacity(CLI::App& app, Action& action, const std::vector<std::string>&
               "how close together the two rates that bracket the answer must be");
   add_seconds(*command, "seconds-each", options->seconds_each, 0, 86400,
               "time limit per search, which then reports the bounds found so far; 0: no limit");
-  options->common.add_device(*command);
-  options->common.add_services(*command);
-  options->common.add_run(*command);
-  command->callback([options, command, &action, &arguments] {
-    action = [options, command, &arguments] { return capacity(*options, *command, arguments); };
-  });
+  options->common.add(*command);
+  program.on_choice(*command, [options, command, &program] { return capacity(*options, *command, program.arguments); });
 }
 
 }  // namespace feedrate

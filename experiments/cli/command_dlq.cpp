@@ -144,15 +144,15 @@ int purge(const DlqOptions& options) {
 
 }  // namespace
 
-void add_dlq(CLI::App& app, Action& action) {
+void add_dlq(Program& program) {
   auto options = std::make_shared<DlqOptions>();
-  CLI::App* command = app.add_subcommand("dlq", "list, show, requeue or purge the dead letters of a queue");
+  CLI::App* command = program.app.add_subcommand("dlq", "list, show, requeue or purge the dead letters of a queue");
   command->require_subcommand(1);
   const auto add = [&](const char* name, const char* help, int (*act)(const DlqOptions&)) {
     CLI::App* sub = command->add_subcommand(name, help);
     add_option(*sub, "queue", options->queue, "queue of the dead letters: " + names_of_queues(keeps_letters));
     options->common.add_services(*sub, services_of_queues(keeps_letters));
-    sub->callback([options, act, &action] { action = [options, act] { return act(*options); }; });
+    program.on_choice(*sub, [options, act] { return act(*options); });
     return sub;
   };
   CLI::App* listing = add("list", "list all dead letters, oldest first", list);

@@ -25,13 +25,14 @@ int help(const HelperOptions& options) {
 
 }  // namespace
 
-void add_helper(CLI::App& app, Action& action) {
+void add_helper(Program& program) {
   const auto options = std::make_shared<HelperOptions>();
-  CLI::App* const command = app.add_subcommand("helper", "helper process, started by an experiment or a service");
+  CLI::App* const command =
+      program.app.add_subcommand("helper", "helper process, started by an experiment or a service");
   command->group("");  // not in --help: users have no use for it
   command->add_option("of", options->of)->required();
   command->add_option("arguments", options->arguments);
-  command->callback([options, &action] { action = [options] { return help(*options); }; });
+  program.on_choice(*command, [options] { return help(*options); });
 }
 
 }  // namespace feedrate

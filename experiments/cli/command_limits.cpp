@@ -66,17 +66,16 @@ int limits(LimitOptions& options, const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-void add_limits(CLI::App& app, Action& action, const std::vector<std::string>& arguments) {
+void add_limits(Program& program) {
   auto options = std::make_shared<LimitOptions>();
   CLI::App* command =
-      app.add_subcommand("limits", "measure the limits of this machine: floors of times, ceilings of rates");
+      program.app.add_subcommand("limits", "measure the limits of this machine: floors of times, ceilings of rates");
   command->alias("floors");  // former name
   options->common.add_device(*command);
   options->common.add_services(*command);
   command->add_flag("--json", options->json, "print rows instead of a table");
   command->add_option("--out", options->out, "append the rows to this JSONL file");
-  command->callback(
-      [options, &action, &arguments] { action = [options, &arguments] { return limits(*options, arguments); }; });
+  program.on_choice(*command, [options, &program] { return limits(*options, program.arguments); });
 }
 
 }  // namespace feedrate

@@ -25,8 +25,7 @@ void print_axes(const Json& axes, const std::string& experiment) {
   fmt::print("axes of {}\n", experiment);
   for (const Json& axis : axes) {
     if (axis["experiment"] != experiment) continue;
-    std::string owners;
-    for (const Json& owner : axis["owners"]) owners += (owners.empty() ? "" : ", ") + owner.get<std::string>();
+    const std::string owners = fmt::format("{}", fmt::join(axis["owners"].get<std::vector<std::string>>(), ", "));
     if (owners != owner_before) fmt::print("  of {}\n", owners);
     owner_before = owners;
     fmt::print("  {}{:<15} {}\n", owners.empty() ? "" : "  ", axis["name"].get<std::string>(),
@@ -80,13 +79,14 @@ int list(bool json, const std::string& markdown) {
 
 }  // namespace
 
-void add_list(CLI::App& app, Action& action) {
+void add_list(Program& program) {
   auto json = std::make_shared<bool>(false);
-  CLI::App* command = app.add_subcommand("list", "list experiments, queues, transfers, workloads, devices and axes");
+  CLI::App* command =
+      program.app.add_subcommand("list", "list experiments, queues, transfers, workloads, devices and axes");
   command->add_flag("--json", *json, "print JSON, including figures and limits");
   auto markdown = std::make_shared<std::string>();
   command->add_option("--markdown", *markdown, "print the axes of this experiment as a Markdown table");
-  command->callback([=, &action] { action = [=] { return list(*json, *markdown); }; });
+  program.on_choice(*command, [=] { return list(*json, *markdown); });
 }
 
 }  // namespace feedrate

@@ -10,6 +10,7 @@
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/options.hpp"
 #include "experiments/cli/sources.hpp"
+#include "experiments/harness/measure/statistics.hpp"
 #include "experiments/harness/say.hpp"
 #include "experiments/harness/sweep/progress.hpp"
 #include "experiments/harness/sweep/recorder.hpp"
@@ -70,10 +71,9 @@ void print_summary(const ExperimentInfo& info, const std::vector<Json>& rows) {
       if (const auto value = figure_of(row, figure); value && row["status"] == "ok") values.push_back(*value);
     }
     if (values.empty()) return;
-    std::sort(values.begin(), values.end());
-    const double median = (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
-    fmt::print("  {:<14}{} ({} to {}){}\n", name, info.text(figure, median), info.text(figure, values.front()),
-               info.text(figure, values.back()), spread_of(values) >= unstable ? ", unstable" : "");
+    const auto [lowest, highest] = std::ranges::minmax(values);
+    fmt::print("  {:<14}{} ({} to {}){}\n", name, info.text(figure, median_of(values)), info.text(figure, lowest),
+               info.text(figure, highest), spread_of(values) >= unstable ? ", unstable" : "");
   };
   line("throughput", entry.rate, kUnstable);
   line("p50", entry.time + ".p50", kUnstable);
@@ -152,17 +152,16 @@ int run(RunOptions& options, const CLI::App& app, const std::vector<std::string>
 
 }  // namespace
 
-void add_run(CLI::App& app, Action& action, const std::vector<std::string>& arguments) {
+void add_run(Program& program) {
   auto options = std::make_shared<RunOptions>();
-  CLI::App* command = app.add_subcommand("run", "measure one point");
-  options->experiment = experiment_of(arguments);
-  add_experiment(*command, options->experiment);
+  CLI::App* command = program.app.add_subcommand("run", "measure one point");
+  options->experiment = early_value("experiment", program.arguments);  // because the set of axes depends on it
+  if (options->experiment.empty()) options->experiment = kStandardExperiment;
+  add_option(*command, "experiment", options->experiment, "experiment to measure: " + Experiments::instance().names());
   // An unknown name is reported when the command runs; until then the standard experiment's axes apply.
   const bool known = Experiments::instance().entries().contains(options->experiment);
   add_axes(*command, ExperimentInfo(known ? options->experiment : kStandardExperiment).axes(), options->point);
-  options->common.add_device(*command);
-  options->common.add_services(*command);
-  options->common.add_run(*command);
+  options->common.add(*command);
   command->add_flag("--external-worker", options->common.run.external_worker,
                     "send the load to a `feedrate worker` in another process");
   command->add_flag("--json", options->json, "print the row instead of a table");
@@ -171,9 +170,7 @@ void add_run(CLI::App& app, Action& action, const std::vector<std::string>& argu
                     "limit an attached profiler's capture to the timed phases (nsys: --capture-range=cudaProfilerApi)");
   command->add_option("--trace", options->trace,
                       "write a timeline of the first repetition to this file, for ui.perfetto.dev or chrome://tracing");
-  command->callback([options, command, &action, &arguments] {
-    action = [options, command, &arguments] { return run(*options, *command, arguments); };
-  });
+  program.on_choice(*command, [options, command, &program] { return run(*options, *command, program.arguments); });
 }
 
 }  // namespace feedrate

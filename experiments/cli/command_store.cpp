@@ -210,17 +210,15 @@ int rejections_as_bad_input(const Run& run) {
 
 }  // namespace
 
-void add_store(CLI::App& app, Action& action, const std::vector<std::string>& arguments) {
-  CLI::App* store = app.add_subcommand("store", "share named tensors between processes");
+void add_store(Program& program) {
+  CLI::App* store = program.app.add_subcommand("store", "share named tensors between processes");
   store->require_subcommand(1);
   auto serve = std::make_shared<StoreServiceOptions>();
   auto options = std::make_shared<ClientOptions>();
   const auto command = [&](const char* name, const char* help, int (*run)(const ClientOptions&)) {
     CLI::App* made = store->add_subcommand(name, help);
     add_option(*made, "socket", options->socket, "socket of the store; default: $XDG_RUNTIME_DIR/feedrate-store.sock");
-    made->callback([options, &action, run] {
-      action = [options, run] { return rejections_as_bad_input([&] { return run(*options); }); };
-    });
+    program.on_choice(*made, [options, run] { return rejections_as_bad_input([&] { return run(*options); }); });
     return made;
   };
   const auto of_one = [&](CLI::App* made) {
@@ -229,11 +227,9 @@ void add_store(CLI::App& app, Action& action, const std::vector<std::string>& ar
 
   CLI::App* served = store->add_subcommand("serve", "run a store for one device until SIGTERM");
   add_service(*served, *serve);
-  served->callback([serve, &action, &arguments] {
-    action = [serve, &arguments] {
-      serve->socket = socket_of(serve->socket);
-      return serve_store(*serve, arguments);
-    };
+  program.on_choice(*served, [serve, &program] {
+    serve->socket = socket_of(serve->socket);
+    return serve_store(*serve, program.arguments);
   });
   command("list", "list all named tensors", list)->add_flag("--json", options->json, "print one JSON object per line");
   of_one(command("stat", "print a tensor's description as JSON", stat));

@@ -4,12 +4,13 @@
 #include <optional>
 
 #include "common/error.hpp"
+#include "common/own_executable.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/folder.hpp"
 #include "experiments/cli/options.hpp"
 #include "experiments/harness/say.hpp"
 #include "experiments/harness/sweep/sweep.hpp"
-#include "experiments/harness/sweep/tuned_spec.hpp"
+#include "experiments/harness/sweep/tune.hpp"
 
 namespace feedrate {
 namespace {
@@ -23,36 +24,29 @@ struct SweepOptions {
 
 /// Replaces this process with one that continues the sweep after the cells that already have rows.
 void restart(const std::vector<std::string>& arguments, const std::filesystem::path& directory) {
-  std::vector<std::string> words = arguments;
-  // Drop any earlier --out or --resume: it would be harmless only if it named the same directory.
-  for (std::size_t i = 0; i < words.size();) {
-    const bool pair = words[i] == "--out" || words[i] == "--resume";
-    const bool joined = words[i].starts_with("--out=") || words[i].starts_with("--resume=");
-    if (pair || joined) {
-      words.erase(words.begin() + static_cast<std::ptrdiff_t>(i),
-                  words.begin() + static_cast<std::ptrdiff_t>(std::min(words.size(), i + (pair ? 2 : 1))));
-    } else {
+  std::vector<std::string> words = launcher_words();
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    // Drop any earlier --out or --resume: it would be harmless only if it named the same directory.
+    const std::string& word = arguments[i];
+    if (word.starts_with("--out=") || word.starts_with("--resume=")) continue;
+    if (word == "--out" || word == "--resume") {
       ++i;
+    } else {
+      words.push_back(word);
     }
   }
-  words.emplace_back("--resume");
-  words.push_back(directory.string());
-  std::vector<char*> raw;
-  raw.reserve(words.size() + 1);
-  for (std::string& word : words) raw.push_back(word.data());
-  raw.push_back(nullptr);
-  execv("/proc/self/exe", raw.data());
+  words.insert(words.end(), {"--resume", directory.string()});
+  execv("/proc/self/exe", raw_words(words).data());
 }
 
 int sweep(SweepOptions& options, CLI::App& command, const std::vector<std::string>& arguments) {
   FolderOptions& folder = options.folder;
-  if (folder.spec.empty() && !folder.resuming()) folder.spec = "quick";
   Spec spec = folder.load(options.common, command);
   if (spec.document.contains("capacity")) {
     throw BadInput("SPEC", spec.name, "a spec for sweeps; this one is for `feedrate capacity " + spec.name + "`");
   }
   // The spec of a results folder is already tuned.
-  if (options.tuning && !folder.spec.empty()) spec = tuned(spec, *options.tuning);
+  if (options.tuning && (!folder.resuming() || !folder.spec.empty())) spec = tuned(spec, *options.tuning);
   const auto directory = folder.directory(spec.name);
   auto session = options.common.session(spec.info->name(), arguments);
   if (folder.dry_run) return plan_sweep(*session, spec);
@@ -71,11 +65,10 @@ int sweep(SweepOptions& options, CLI::App& command, const std::vector<std::strin
   return code;
 }
 
-void add(CLI::App& app, Action& action, const std::vector<std::string>& arguments, const std::string& name,
-         const std::string& help, std::optional<Tuning> tuning) {
+void add(Program& program, const std::string& name, const std::string& help, std::optional<Tuning> tuning) {
   auto options = std::make_shared<SweepOptions>();
   options->tuning = std::move(tuning);
-  CLI::App* command = app.add_subcommand(name, help);
+  CLI::App* command = program.app.add_subcommand(name, help);
   options->folder.add(*command, "quick");
   if (options->tuning) {
     add_seconds(*command, "seconds-each", options->tuning->seconds_each, 0.1, 3600, "wall-clock budget per search");
@@ -84,22 +77,18 @@ void add(CLI::App& app, Action& action, const std::vector<std::string>& argument
   }
   command->add_option("--profile-cell", options->profile_cell,
                       "limit the profiler's capture to this cell (number or row id)");
-  options->common.add_device(*command);
-  options->common.add_services(*command);
-  options->common.add_run(*command);
-  command->callback([options, command, &action, &arguments] {
-    action = [options, command, &arguments] { return sweep(*options, *command, arguments); };
-  });
+  options->common.add(*command);
+  program.on_choice(*command, [options, command, &program] { return sweep(*options, *command, program.arguments); });
 }
 
 }  // namespace
 
-void add_sweep(CLI::App& app, Action& action, const std::vector<std::string>& arguments) {
-  add(app, action, arguments, "sweep", "measure every cell of a spec and write a results directory", {});
+void add_sweep(Program& program) {
+  add(program, "sweep", "measure every cell of a spec and write a results directory", {});
 }
 
-void add_tune(CLI::App& app, Action& action, const std::vector<std::string>& arguments) {
-  add(app, action, arguments, "tune",
+void add_tune(Program& program) {
+  add(program, "tune",
       "search for each variant's best settings for a spec's questions with equal budgets, then remeasure the winners",
       Tuning{});
 }

@@ -10,7 +10,7 @@
 #include "experiments/cli/commands.hpp"
 #include "experiments/harness/json.hpp"
 #include "experiments/harness/say.hpp"
-#include "experiments/harness/sweep/row_lines.hpp"
+#include "experiments/harness/sweep/recorder.hpp"
 #include "schema.hpp"
 
 namespace feedrate {
@@ -89,11 +89,11 @@ int validate(const std::vector<std::string>& files) {
 
 }  // namespace
 
-void add_validate(CLI::App& app, Action& action) {
+void add_validate(Program& program) {
   auto files = std::make_shared<std::vector<std::string>>();
-  CLI::App* command = app.add_subcommand("validate", "check result files against the row schema");
+  CLI::App* command = program.app.add_subcommand("validate", "check result files against the row schema");
   command->add_option("FILE", *files, "rows.jsonl files, compressed (.gz, .xz) or not")->required();
-  command->callback([files, &action] { action = [files] { return validate(*files); }; });
+  program.on_choice(*command, [files] { return validate(*files); });
 }
 
 }  // namespace feedrate

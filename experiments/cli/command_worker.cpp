@@ -8,19 +8,18 @@
 #include <thread>
 #include <utility>
 
+#include "common/clock.hpp"
 #include "common/error.hpp"
 #include "common/utf8.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/options.hpp"
-#include "experiments/daemons/log.hpp"
+#include "experiments/daemons/daemon.hpp"
 #include "experiments/daemons/metrics.hpp"
-#include "experiments/daemons/stop_on_signal.hpp"
-#include "experiments/daemons/supervise.hpp"
-#include "experiments/daemons/worker_source.hpp"
 #include "experiments/feeding/feeding.hpp"
-#include "experiments/harness/machine/nvml.hpp"
+#include "experiments/harness/machine/gpu_sample.hpp"
 #include "variants/feeding/queue_watch.hpp"
 #include "variants/feeding/worker.hpp"
+#include "variants/feeding/worker_metrics.hpp"
 
 namespace feedrate {
 namespace {
@@ -109,21 +108,83 @@ std::string default_name() {
   return fmt::format("{}-{}", utf8_escaped(host.data()), getpid());
 }
 
-/// Command line of the supervised worker, which keeps its name across restarts.
-std::vector<std::string> child_of(std::vector<std::string> words, const std::string& name) {
-  std::erase_if(words, [](const std::string& word) { return word.starts_with("--supervise"); });
+/// Command line of a worker that keeps its name across restarts.
+std::vector<std::string> with_name(std::vector<std::string> words, const std::string& name) {
   if (std::none_of(words.begin(), words.end(), [](const std::string& word) { return word.starts_with("--name"); })) {
     words.push_back("--name=" + name);
   }
-  words.emplace_back("--supervise=false");  // overrides a config file
   return words;
 }
+
+/// Metrics of a worker, of its queue on the server, and of the GPU.
+class WorkerSource final : public MetricsSource {
+ public:
+  struct Watched {
+    const WorkerMetrics& metrics;
+    QueueWatch& queue;
+    GpuSource gpu;  ///< empty without a GPU
+  };
+  explicit WorkerSource(Watched watched) : watched_(std::move(watched)) {}
+  void collect(const Add& add) override {
+    const auto tell = [&](FeedrateMetricKind kind, const char* name, const char* help, double value) {
+      add({kind, name, help, value});
+    };
+    const WorkerMetrics& m = watched_.metrics;
+    const auto counter = [&](const char* name, const char* help, const WorkerMetrics::Count& count) {
+      tell(kFeedrateCounter, name, help, static_cast<double>(count.load()));
+    };
+    counter("feedrate_tasks_served_total", "Tasks that the device processed.", m.served);
+    counter("feedrate_tasks_failed_total", "Tasks that got a failed result.", m.failed);
+    counter("feedrate_tasks_retried_total", "Tasks put back for another attempt.", m.retried);
+    counter("feedrate_tasks_buried_total", "Tasks made dead letters by this worker.", m.buried);
+    counter("feedrate_suspects_served_total", "Tasks served alone because their worker had died.", m.suspects);
+    counter("feedrate_reconnects_total", "Number of times that the server was lost or rejected commands.",
+            m.reconnects);
+    std::array<unsigned long long, std::tuple_size_v<decltype(m.batch_buckets)>> counts{};
+    for (std::size_t i = 0; i < counts.size(); ++i) counts[i] = m.batch_buckets[i].load();
+    const FeedrateMetric batches{kFeedrateHistogram,
+                                 "feedrate_batch_seconds",
+                                 "Time from taking a batch of tasks to handing on its results.",
+                                 static_cast<double>(m.batch_ns.load()) * 1e-9,
+                                 counts.size(),
+                                 WorkerMetrics::kBatchSeconds.data(),
+                                 counts.data()};
+    add(batches);
+    const auto gauge = [&](const char* name, const char* help, double value) {
+      tell(kFeedrateGauge, name, help, value);
+    };
+    constexpr auto kUp = "feedrate_server_up", kUpHelp = "1 if the queue's server responds, otherwise 0.";
+    try {
+      watched_.queue.collect(gauge);
+      gauge(kUp, kUpHelp, 1);
+    } catch (const std::exception&) {  // no exception may pass through the module, which is C
+      gauge(kUp, kUpHelp, 0);
+    }
+    if (!watched_.gpu) return;
+    if (const auto sample = watched_.gpu(false); sample) {
+      if (sample->utilisation) {
+        tell(kFeedrateGauge, "feedrate_gpu_utilisation", "Share of time in which kernels ran.", *sample->utilisation);
+      }
+      if (sample->power_w) tell(kFeedrateGauge, "feedrate_gpu_power_watts", "Power of the GPU.", *sample->power_w);
+    }
+  }
+  std::string why_unhealthy() const override {
+    if (!watched_.metrics.connected) return "not connected to the server";
+    const std::uint64_t alive = watched_.metrics.alive_ns.load();  // read before the clock
+    const double silent = static_cast<double>(now_ns() - alive) * 1e-9;
+    return silent <= watched_.queue.longest_silence() ? ""
+                                                      : fmt::format("has not polled for work for {:.1f} s", silent);
+  }
+
+ private:
+  Watched watched_;
+};
 
 int work(WorkerOptions& options, const std::vector<std::string>& arguments) {
   if (options.log == "json") log_as_json();
   if (options.name.empty()) options.name = default_name();
   if (utf8_escaped(options.name) != options.name) throw BadInput("--name", utf8_escaped(options.name), "UTF-8");
-  if (options.supervise) return supervise(child_of(arguments, options.name));
+  if (options.supervise) return supervise(with_name(arguments, options.name));
   Point asked = point_of(options.point);
   const auto& entry = Queues::instance().get("--queue", asked.queue);
   if (!entry.workers || entry.service.empty()) throw BadInput("--queue", asked.queue, names_of_queues(has_workers));
@@ -156,10 +217,10 @@ int work(WorkerOptions& options, const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-void add_worker(CLI::App& app, Action& action, const std::vector<std::string>& arguments) {
+void add_worker(Program& program) {
   auto options = std::make_shared<WorkerOptions>();
   CLI::App* command =
-      app.add_subcommand("worker", "serve a queue for other processes until SIGTERM, then drain and exit");
+      program.app.add_subcommand("worker", "serve a queue for other processes until SIGTERM, then drain and exit");
   add_axes(*command, feeding_axes(), options->point, axes_of_workers());
   options->common.add_device(*command);
   options->common.add_services(*command, services_of_queues(has_workers), true);
@@ -173,8 +234,7 @@ void add_worker(CLI::App& app, Action& action, const std::vector<std::string>& a
   command->add_flag("--supervise", options->supervise, "restart the worker whenever it dies");
   add_seconds(*command, "reconnect", options->reconnect_seconds, 0, 1e6,
               "how long the server may be unreachable or reject commands before the worker exits");
-  command->callback(
-      [options, &action, &arguments] { action = [options, &arguments] { return work(*options, arguments); }; });
+  program.on_choice(*command, [options, &program] { return work(*options, program.arguments); });
 }
 
 }  // namespace feedrate

@@ -6,22 +6,30 @@
 
 namespace feedrate {
 
-/// Action of the chosen subcommand, run after the command line is parsed; returns the exit code.
-using Action = std::function<int()>;
+/// The command line, to which commands add themselves.
+struct Program {
+  CLI::App& app;
+  const std::vector<std::string>& arguments;  ///< the complete command line
+  std::function<int()> action = {};           ///< of the chosen subcommand, run after parsing; returns the exit code
 
-/// Each function adds its subcommand and options to `app`, and sets `action` if the subcommand is chosen. `arguments`
-/// is the complete command line.
-void add_list(CLI::App& app, Action& action);
-void add_run(CLI::App& app, Action& action, const std::vector<std::string>& arguments);
-void add_sweep(CLI::App& app, Action& action, const std::vector<std::string>& arguments);
-void add_tune(CLI::App& app, Action& action, const std::vector<std::string>& arguments);
-void add_capacity(CLI::App& app, Action& action, const std::vector<std::string>& arguments);
-void add_limits(CLI::App& app, Action& action, const std::vector<std::string>& arguments);
-void add_ab(CLI::App& app, Action& action, const std::vector<std::string>& arguments);
-void add_worker(CLI::App& app, Action& action, const std::vector<std::string>& arguments);
-void add_dlq(CLI::App& app, Action& action);
-void add_store(CLI::App& app, Action& action, const std::vector<std::string>& arguments);
-void add_validate(CLI::App& app, Action& action);
-void add_helper(CLI::App& app, Action& action);  ///< hidden: processes that experiments and services start
+  /// Makes `run` the action if this command is chosen.
+  void on_choice(CLI::App& command, std::function<int()> run) {
+    command.callback([this, run = std::move(run)] { action = run; });
+  }
+};
+
+/// Each function adds its subcommand and options.
+void add_list(Program&);
+void add_run(Program&);
+void add_sweep(Program&);
+void add_tune(Program&);
+void add_capacity(Program&);
+void add_limits(Program&);
+void add_ab(Program&);
+void add_worker(Program&);
+void add_dlq(Program&);
+void add_store(Program&);
+void add_validate(Program&);
+void add_helper(Program&);  ///< hidden: processes that experiments and services start
 
 }  // namespace feedrate

@@ -3,14 +3,12 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <map>
 
 #include "common/clock.hpp"
 #include "common/error.hpp"
-#include "experiments/harness/sweep/resume.hpp"
 
 namespace feedrate {
-
-namespace fs = std::filesystem;
 namespace {
 
 /// Whether the folder's spec differs from that of its last run. Older rows do not record the spec.
@@ -22,9 +20,58 @@ bool spec_edited(const fs::path& directory, const std::vector<Json>& rows) {
   return !last.empty() && last != spec_hash(directory);
 }
 
+std::string difference_text(const std::string& name, const Json& there, const Json& here) {
+  return fmt::format("{}: {} in the folder, {} now", name, there.dump(), here.dump());
+}
+
+/// The first leaf in which `here` differs from `there`, with its path. A setting that an older folder lacks is ignored.
+std::string first_difference(const std::string& path, const Json& there, const Json& here) {
+  const bool objects = there.is_object() && here.is_object();
+  if (!objects && !(there.is_array() && here.is_array() && there.size() == here.size())) {
+    return there == here ? "" : difference_text(path, there, here);
+  }
+  std::map<std::string, std::pair<Json, Json>> members;
+  for (const auto& [key, value] : there.items()) members[key].first = value;
+  for (const auto& [key, value] : here.items()) {
+    if (path != "spec.run" || members.contains(key)) members[key].second = value;
+  }
+  for (const auto& [key, values] : members) {
+    if (key == "description" || key == "name") continue;  // they are only for people
+    const std::string member = fmt::format(fmt::runtime(objects ? "{}.{}" : "{}[{}]"), path, key);
+    std::string found = first_difference(member, values.first, values.second);
+    if (!found.empty()) return found;
+  }
+  return "";
+}
+
+/// The first difference between this invocation and the one that measured a results folder's rows, as
+/// "name: 'there' in the folder, 'here' now"; empty if there is none. Rows of one folder are compared with each other,
+/// so the spec with its settings, the device, the machine and the build must be the same. Keys that an older folder
+/// lacks are ignored.
+std::string difference_from(const Json& spec_there, const std::vector<Json>& rows_there, const Json& spec_here,
+                            const Json& environment_here, const std::string& device_here) {
+  if (std::string found = first_difference("spec", spec_there, spec_here); !found.empty() || rows_there.empty())
+    return found;
+  Json device, environment = Json::object();
+  for (const Json& row : rows_there) {
+    if (row.value("kind", "") == "run") environment = row.value("environment", Json::object());
+    device = row.value("device", row.value("params", Json::object()).value("device", device));  // in a limit or a cell
+  }
+  if (device.is_string() && device != device_here) return difference_text("device", device, device_here);
+  for (const char* name : {"host", "cpu", "cores", "gpu", "version", "revision", "build_type"}) {
+    if (!environment.contains(name)) continue;
+    const Json here = environment_here.value(name, Json());
+    if (environment[name] != here) return difference_text(name, environment[name], here);
+  }
+  return "";
+}
+
 }  // namespace
 
-void FolderOptions::add(CLI::App& command, const std::string& standard_spec) {
+namespace fs = std::filesystem;
+
+void FolderOptions::add(CLI::App& command, const std::string& standard) {
+  standard_spec = standard;
   command.add_option("spec", spec, "spec name (experiments/specs) or file; default " + standard_spec);
   command.add_option("--axis", axes, "name=values; replaces that axis of the spec; may be repeated")
       ->type_name("NAME=VALUES")
@@ -42,7 +89,8 @@ Spec FolderOptions::load(CommonOptions& common, CLI::App& command) const {
   }
   if (resume_anyway && !resuming()) throw BadInput("--resume-anyway: allowed only with --resume DIR");
   if (!out.empty() && resuming()) throw BadInput("--out", out, "no value if --resume is given");
-  const fs::path file = spec.empty() ? fs::path(resume) / "spec.json" : find_spec(spec);
+  const fs::path file =
+      spec.empty() && resuming() ? fs::path(resume) / "spec.json" : find_spec(spec.empty() ? standard_spec : spec);
   Spec loaded = load_spec(file, axes);
   apply_run(loaded.document.value("run", Json::object()), file.string(), command);
   loaded.document["run"] = run_of(common.run);  // a resume needs the settings from the command line

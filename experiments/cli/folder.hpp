@@ -14,10 +14,11 @@ namespace feedrate {
 /// resume.
 struct FolderOptions {
   std::string spec, out, resume;
+  std::string standard_spec;  ///< unless a folder is resumed
   std::vector<std::string> axes;
   bool resume_anyway = false, dry_run = false;
 
-  void add(CLI::App& command, const std::string& standard_spec);
+  void add(CLI::App& command, const std::string& standard);
   bool resuming() const { return !resume.empty(); }
   /// Reads the spec, or the resumed folder's spec, and applies its `run` to the options that were not set. The returned
   /// spec's document contains the resulting settings. Throws BadInput.

@@ -1,9 +1,16 @@
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <iostream>
 #include <system_error>
 
 #include "common/error.hpp"
@@ -13,11 +20,34 @@
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/options.hpp"
 #include "experiments/cli/sources.hpp"
-#include "experiments/cli/standard_streams.hpp"
 #include "experiments/harness/machine/environment.hpp"
 #include "experiments/harness/say.hpp"
 
 namespace {
+
+/// First call in main. Opens /dev/null for stdin, stdout or stderr if it is closed, so that no file or socket gets its
+/// number. Also ignores SIGPIPE and SIGXFSZ, so that a failed write returns an error instead of killing the process.
+void open_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(stream, F_GETFD) != -1 || errno != EBADF) continue;
+    [[maybe_unused]] const int opened = open("/dev/null", O_RDWR);  // the lowest free number, which is `stream`
+  }
+  // Failed writes return an error instead. The limit on file size also applies to a store's memory (memfds).
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
+}
+
+/// Last call in main. Returns the exit code, or 1 instead of 0 if stdout could not be written completely. Reports that
+/// failure unless the reader has closed the pipe.
+int exit_code_after_output(int code) {
+  errno = 0;
+  std::cout.flush();
+  const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good();
+  if (written) return code;
+  if (errno != EPIPE)
+    feedrate::say("feedrate: stdout: {}\n", errno != 0 ? std::strerror(errno) : "could not write all output");
+  return code == 0 ? 1 : code;
+}
 
 /// Returns the exit code: 2 for invalid input, whose source the message names.
 int parse_and_act(CLI::App& app, const std::vector<std::string>& arguments) {
@@ -30,19 +60,12 @@ int parse_and_act(CLI::App& app, const std::vector<std::string>& arguments) {
                  "JSON file of options, grouped by subcommand: {\"run\": {\"payload\": 64}}")
       ->envname(feedrate::variable_of("config"));
   feedrate::reject_unreadable_config(arguments);
-  feedrate::Action action;
-  feedrate::add_list(app, action);
-  feedrate::add_run(app, action, arguments);
-  feedrate::add_sweep(app, action, arguments);
-  feedrate::add_tune(app, action, arguments);
-  feedrate::add_capacity(app, action, arguments);
-  feedrate::add_limits(app, action, arguments);
-  feedrate::add_ab(app, action, arguments);
-  feedrate::add_worker(app, action, arguments);
-  feedrate::add_dlq(app, action);
-  feedrate::add_store(app, action, arguments);
-  feedrate::add_validate(app, action);
-  feedrate::add_helper(app, action);
+  feedrate::Program program{app, arguments};
+  using namespace feedrate;
+  for (const auto add : {add_list, add_run, add_sweep, add_tune, add_capacity, add_limits, add_ab, add_worker, add_dlq,
+                         add_store, add_validate, add_helper}) {
+    add(program);
+  }
   feedrate::reject_unknown_variables(app);
   try {
     std::vector<std::string> words(arguments.rbegin(), arguments.rend() - 1);  // CLI11 reads them from the back
@@ -58,13 +81,13 @@ int parse_and_act(CLI::App& app, const std::vector<std::string>& arguments) {
     feedrate::say("feedrate: {} (--help lists the options)\n", feedrate::with_source(error.what(), app, arguments));
     return 2;
   }
-  return action();
+  return program.action();
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  feedrate::open_standard_streams();
+  open_standard_streams();
   feedrate::remove_service_links();  // before any thread reads the environment
   // Lazy loading would load a kernel at its first launch, and would first wait for a resident kernel to end.
   setenv("CUDA_MODULE_LOADING", "EAGER", 1);
@@ -77,7 +100,7 @@ int main(int argc, char** argv) {
   CLI::App app{"Finds the best way to send work to a GPU and get the results back.", "feedrate"};
   try {
     feedrate::reject_duplicates();
-    return feedrate::exit_code_after_output(parse_and_act(app, arguments));
+    return exit_code_after_output(parse_and_act(app, arguments));
   } catch (const feedrate::BadInput& error) {
     feedrate::say("feedrate: {}\n", feedrate::with_source(error, app, arguments).what());
     return 2;

@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <charconv>
+#include <cstring>
 #include <istream>
-#include <optional>
+#include <nlohmann/json.hpp>
+#include <regex>
 #include <string_view>
 #include <utility>
 
@@ -38,56 +39,25 @@ constexpr std::array<std::pair<std::string_view, Dtype>, 14> kNames{{{"<f2", Dty
 
 [[noreturn]] void reject(const std::string& what) { throw BadInput("FILE", what, "a .npy file as NumPy writes it"); }
 
-/// Parses the header's text, a Python dict, token by token.
-class Reader {
- public:
-  explicit Reader(std::string_view text) : rest_(text) {}
-  bool skip(char mark) {
-    while (!rest_.empty() && (rest_.front() == ' ' || rest_.front() == '\n')) rest_.remove_prefix(1);
-    if (rest_.empty() || rest_.front() != mark) return false;
-    rest_.remove_prefix(1);
-    return true;
+/// The header's text, a Python dict, as JSON.
+nlohmann::json dict_of(std::string text) {
+  static const std::regex trailing_comma(R"(,\s*([\])}]))");
+  text = std::regex_replace(text, trailing_comma, "$1");
+  for (const auto& [python, json] : {std::pair{'\'', '"'}, {'(', '['}, {')', ']'}})
+    std::ranges::replace(text, python, json);
+  for (const auto& [python, json] : {std::pair{"True", "true"}, {"False", "false"}}) {
+    if (const auto at = text.find(python); at != text.npos) text.replace(at, std::strlen(python), json);
   }
-  void expect(char mark) {
-    if (!skip(mark)) reject(fmt::format("a header without '{}' before '{:.20}'", mark, rest_));
-  }
-  std::string_view quoted() {
-    expect('\'');
-    const auto end = rest_.find('\'');
-    if (end == rest_.npos) reject("a header with an unterminated string");
-    const std::string_view text = rest_.substr(0, end);
-    rest_.remove_prefix(end + 1);
-    return text;
-  }
-  bool boolean() {
-    skip(' ');
-    for (const auto& [word, value] : {std::pair<std::string_view, bool>{"True", true}, {"False", false}}) {
-      if (!rest_.starts_with(word)) continue;
-      rest_.remove_prefix(word.size());
-      return value;
-    }
-    reject("a fortran_order that is neither True nor False");
-  }
-  std::vector<std::int64_t> tuple() {
-    std::vector<std::int64_t> lengths;
-    expect('(');
-    while (!skip(')')) {
-      std::int64_t length = 0;
-      const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), length);
-      if (error != std::errc() || lengths.size() == tensors::kMaxDimensions) reject("a malformed shape");
-      rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
-      lengths.push_back(length);
-      if (!skip(',')) {
-        expect(')');
-        break;
-      }
-    }
-    return lengths;
-  }
+  auto dict = nlohmann::json::parse(text, nullptr, false);
+  if (!dict.is_object()) reject("a header that is not a complete dict");
+  return dict;
+}
 
- private:
-  std::string_view rest_;
-};
+std::vector<std::int64_t> lengths_of(const nlohmann::json& shape) {
+  const auto is_number = [](const nlohmann::json& length) { return length.is_number_integer(); };
+  if (!shape.is_array() || !std::ranges::all_of(shape, is_number)) reject("a malformed shape");
+  return shape;
+}
 
 Dtype dtype_of_file(std::string_view text, const std::string& dtype) {
   const auto known = std::ranges::find(kNames, text, &std::pair<std::string_view, Dtype>::first);
@@ -103,41 +73,36 @@ Dtype dtype_of_file(std::string_view text, const std::string& dtype) {
 
 }  // namespace
 
-NpyHeader read_npy_header(std::span<const std::byte> bytes, const std::string& dtype) {
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  if (!text.starts_with(kMagic) || text.size() < 12) reject("a file without the signature \\x93NUMPY");
-  const auto byte = [&](std::size_t at) { return static_cast<std::size_t>(static_cast<unsigned char>(text[at])); };
-  const std::size_t version = byte(6), size_bytes = version == 1 ? 2 : 4;
+NpyHeader read_npy_header(std::istream& file, const std::string& dtype) {
+  std::size_t at = 0;
+  const auto read = [&](std::size_t bytes) {
+    std::string text(bytes, '\0');
+    file.read(text.data(), static_cast<std::streamsize>(bytes));
+    if (static_cast<std::size_t>(file.gcount()) != bytes)
+      reject(fmt::format("a file that ends before byte {}", at + bytes));
+    at += bytes;
+    return text;
+  };
+  if (read(kMagic.size()) != kMagic) reject("a file without the signature \\x93NUMPY");
+  const int version = static_cast<unsigned char>(read(2).front());
   if (version < 1 || version > 3) reject(fmt::format("format version {}", version));
+  const std::string size = read(version == 1 ? 2 : 4);
   std::size_t length = 0;
-  for (std::size_t i = 0; i < size_bytes; ++i) length |= byte(8 + i) << (8 * i);
-  const std::size_t begin = 8 + size_bytes;
-  if (length > kMaxHeader || begin + length > text.size()) reject(fmt::format("a header of {} bytes", length));
-  NpyHeader header{.layout = {}, .data_at = begin + length};
-  Reader reader(text.substr(begin, length));
-  std::optional<std::string_view> descr;
-  std::optional<bool> fortran;
-  bool shaped = false;
-  reader.expect('{');
-  while (!reader.skip('}')) {
-    const std::string_view key = reader.quoted();
-    reader.expect(':');
-    if (key == "descr") {
-      reader.skip(' ');
-      descr = reader.quoted();
-    } else if (key == "fortran_order") {
-      fortran = reader.boolean();
-    } else if (key == "shape") {
-      header.layout.shape = reader.tuple();
-      shaped = true;
-    } else {
+  for (std::size_t i = size.size(); i-- > 0;) length = length << 8 | static_cast<unsigned char>(size[i]);
+  if (length > kMaxHeader) reject(fmt::format("a header of {} bytes", length));
+  const nlohmann::json dict = dict_of(read(length));
+  NpyHeader header{.layout = {}, .data_at = at};
+  for (const auto& [key, value] : dict.items()) {
+    if (key != "descr" && key != "fortran_order" && key != "shape") {
       reject(fmt::format("a header with the key '{:.20}'", key));
     }
-    reader.skip(',');
   }
-  if (!descr || !fortran || !shaped) reject("a header without descr, fortran_order and shape");
-  header.layout.dtype = dtype_of_file(*descr, dtype);
-  if (tensors::bytes_of(header.layout) != 0 && *fortran && header.layout.shape.size() > 1) {
+  if (dict.size() != 3) reject("a header without descr, fortran_order and shape");
+  if (!dict["fortran_order"].is_boolean()) reject("a fortran_order that is neither True nor False");
+  if (!dict["descr"].is_string()) reject("elements of several fields");
+  header.layout.shape = lengths_of(dict["shape"]);
+  header.layout.dtype = dtype_of_file(dict["descr"].get_ref<const std::string&>(), dtype);
+  if (tensors::bytes_of(header.layout) != 0 && dict["fortran_order"] && header.layout.shape.size() > 1) {
     std::int64_t stride = 1;
     for (const std::int64_t extent : header.layout.shape) {
       header.layout.strides.push_back(stride);
@@ -145,24 +110,6 @@ NpyHeader read_npy_header(std::span<const std::byte> bytes, const std::string& d
     }
   }
   return header;
-}
-
-NpyHeader read_npy_header(std::istream& file, const std::string& dtype) {
-  std::string head;
-  const auto read = [&](std::size_t bytes) {
-    const std::size_t had = head.size();
-    head.resize(had + bytes);
-    file.read(head.data() + had, static_cast<std::streamsize>(bytes));
-    head.resize(had + static_cast<std::size_t>(file.gcount()));
-  };
-  read(10);
-  if (head.size() == 10 && head.starts_with(kMagic)) {
-    if (head[6] != 1) read(2);
-    std::size_t length = 0;
-    for (std::size_t i = head.size(); i-- > 8;) length = length << 8 | static_cast<unsigned char>(head[i]);
-    if (length <= kMaxHeader) read(length);
-  }
-  return read_npy_header(std::as_bytes(std::span(head)), dtype);
 }
 
 std::string npy_header(Dtype dtype, const std::vector<std::int64_t>& shape) {

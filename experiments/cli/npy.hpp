@@ -1,7 +1,6 @@
 #pragma once
 #include <filesystem>
 #include <iosfwd>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -16,10 +15,9 @@ struct NpyHeader {
   std::size_t data_at = 0;  ///< byte offset of the elements
 };
 
-/// Parses the header in `bytes`, the start of a file; throws BadInput that describes the error. `dtype` is the element
-/// type if the file does not name it; if `dtype` is empty, the file must name the type.
-NpyHeader read_npy_header(std::span<const std::byte> bytes, const std::string& dtype);
-/// The same for a stream. Reads only the header, so the stream continues with the elements, even if it is a pipe.
+/// Reads only the header, so the stream continues with the elements, even if it is a pipe. Throws BadInput that
+/// describes the error. `dtype` is the element type if the file does not name it; if `dtype` is empty, the file must
+/// name the type.
 NpyHeader read_npy_header(std::istream& file, const std::string& dtype);
 /// Returns the file header of an array in row-major order.
 std::string npy_header(tensors::Dtype, const std::vector<std::int64_t>& shape);

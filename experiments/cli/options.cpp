@@ -66,36 +66,40 @@ class JsonConfig final : public CLI::Config {
   const CLI::App& app_;
 };
 
+/// Adds an option whose text `read` checks and stores.
+CLI::Option* add_read(CLI::App& app, const std::string& name, const std::string& type, const std::string& standard,
+                      const std::string& help, const std::function<void(const std::string& text)>& read) {
+  return app.add_option_function<std::string>("--" + name, read, help)
+      ->envname(variable_of(name))
+      ->type_name(type)
+      ->default_str(standard);
+}
+
 /// Adds an option for each run setting. Counts accept forms such as "1M", and errors name the allowed range.
 struct AddOption {
   CLI::App& app;
 
-  void seconds(const std::string& name, double& field, double most, const char* help) const {
-    add_seconds(app, name, field, 0, most, help);
+  void operator()(const std::string& name, double& field, SecondsOption kind, const char* help) const {
+    add_seconds(app, name, field, 0, kind.most, help);
   }
   template <class N>
-  void count(const std::string& name, N& field, std::uint64_t least, std::uint64_t most, const char* help) const {
-    app.add_option_function<std::string>(
-           "--" + name,
-           [=, &field](const std::string& text) {
-             const auto value = parse_count("--" + name, text);
-             if (value < least || value > most) {
-               throw BadInput("--" + name, text, fmt::format("{} to {}", least, format_count(most)));
-             }
-             field = static_cast<N>(value);
-           },
-           help)
-        ->envname(variable_of(name))
-        ->type_name("N")
-        ->default_str(std::to_string(field));
+  void operator()(const std::string& name, N& field, CountOption kind, const char* help) const {
+    add_read(app, name, "N", std::to_string(field), help, [=, &field](const std::string& text) {
+      const auto value = parse_count("--" + name, text);
+      if (value < kind.least || value > kind.most) {
+        throw BadInput("--" + name, text, fmt::format("{} to {}", kind.least, format_count(kind.most)));
+      }
+      field = static_cast<N>(value);
+    });
   }
-  void share(const std::string& name, double& field, const char* help) const { add_percent(app, name, field, help); }
-  void word(const std::string& name, std::string& field, std::initializer_list<const char*> words,
-            const char* help) const {
-    add_option(app, name, field, fmt::format("{}: {}", help, fmt::join(words, ", ")))
-        ->check(CLI::IsMember(std::vector<std::string>(words.begin(), words.end())));
+  void operator()(const std::string& name, double& field, ShareOption, const char* help) const {
+    add_percent(app, name, field, help);
   }
-  void flag(const std::string& name, bool& field, const char* help) const {
+  void operator()(const std::string& name, std::string& field, const WordOption& kind, const char* help) const {
+    add_option(app, name, field, fmt::format("{}: {}", help, fmt::join(kind.words, ", ")))
+        ->check(CLI::IsMember(kind.words));
+  }
+  void operator()(const std::string& name, bool& field, FlagOption, const char* help) const {
     app.add_flag("--" + name, field, help)->envname(variable_of(name));
   }
 };
@@ -104,35 +108,21 @@ struct AddOption {
 
 CLI::Option* add_seconds(CLI::App& app, const std::string& name, double& field, double least, double most,
                          const std::string& help) {
-  return app
-      .add_option_function<std::string>(
-          "--" + name,
-          [=, &field](const std::string& text) {
-            field = parse_number("--" + name, text);
-            if (!(field >= least && field <= most)) {
-              throw BadInput("--" + name, text, fmt::format("{} to {} seconds", least, most));
-            }
-          },
-          help)
-      ->envname(variable_of(name))
-      ->type_name("SECONDS")
-      ->default_str(fmt::format("{}", field));
+  return add_read(app, name, "SECONDS", fmt::format("{}", field), help, [=, &field](const std::string& text) {
+    field = parse_number("--" + name, text);
+    if (!(field >= least && field <= most)) {
+      throw BadInput("--" + name, text, fmt::format("{} to {} seconds", least, most));
+    }
+  });
 }
 
 CLI::Option* add_percent(CLI::App& app, const std::string& name, double& share, const std::string& help) {
-  return app
-      .add_option_function<std::string>(
-          "--" + name,
-          [=, &share](const std::string& text) {
-            const bool percent = text.ends_with('%');
-            const double value = parse_number("--" + name, percent ? text.substr(0, text.size() - 1) : text);
-            share = percent ? value / 100 : value;
-            if (!(share > 0) || share > 1) throw BadInput("--" + name, text, "0.1% to 100%");
-          },
-          help)
-      ->envname(variable_of(name))
-      ->type_name("PERCENT")
-      ->default_str(fmt::format("{}%", 100 * share));
+  return add_read(app, name, "PERCENT", fmt::format("{}%", 100 * share), help, [=, &share](const std::string& text) {
+    const bool percent = text.ends_with('%');
+    const double value = parse_number("--" + name, percent ? text.substr(0, text.size() - 1) : text);
+    share = percent ? value / 100 : value;
+    if (!(share > 0) || share > 1) throw BadInput("--" + name, text, "0.1% to 100%");
+  });
 }
 
 void apply_run(const Json& run, const std::string& where, CLI::App& command) {
@@ -186,7 +176,11 @@ void CommonOptions::add_services(CLI::App& app, const std::set<std::string>& nam
   }
 }
 
-void CommonOptions::add_run(CLI::App& app) { for_each_option(run, AddOption{app}); }
+void CommonOptions::add(CLI::App& app) {
+  add_device(app);
+  add_services(app);
+  for_each_option(run, AddOption{app});
+}
 
 std::unique_ptr<Session> CommonOptions::session(const std::string& experiment,
                                                 const std::vector<std::string>& arguments) {
@@ -199,13 +193,9 @@ std::unique_ptr<Session> CommonOptions::session(const std::string& experiment,
 CLI::Option* add_value(CLI::App& app, const Axis& axis, Values& values, const Value& standard) {
   const std::string help = axis.words ? fmt::format("{}: {}", axis.help, fmt::join(axis.words(), ", ")) : axis.help;
   const bool text = std::holds_alternative<std::string>(axis.standard);
-  return app
-      .add_option_function<std::string>(
-          "--" + axis.name,
-          [name = axis.name, read = axis.read, &values](const std::string& given) { values[name] = read(given); }, help)
-      ->envname(variable_of(axis.name))
-      ->type_name(text ? "NAME" : "N")
-      ->default_str(text_of(standard));
+  return add_read(
+      app, axis.name, text ? "NAME" : "N", text_of(standard), help,
+      [name = axis.name, read = axis.read, &values](const std::string& given) { values[name] = read(given); });
 }
 
 void add_axes(CLI::App& app, const AxisTable& table, Values& point, const std::set<std::string>& names) {
@@ -216,17 +206,14 @@ void add_axes(CLI::App& app, const AxisTable& table, Values& point, const std::s
   }
 }
 
-std::string experiment_of(const std::vector<std::string>& arguments) {
+std::string early_value(const std::string& name, const std::vector<std::string>& arguments) {
+  const std::string option = "--" + name;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (arguments[i].starts_with("--experiment=")) return arguments[i].substr(std::string("--experiment=").size());
-    if (arguments[i] == "--experiment" && i + 1 < arguments.size()) return arguments[i + 1];
+    if (arguments[i].starts_with(option + "=")) return arguments[i].substr(option.size() + 1);
+    if (arguments[i] == option && i + 1 < arguments.size()) return arguments[i + 1];
   }
-  const char* value = std::getenv(variable_of("experiment").c_str());
-  return value == nullptr || *value == '\0' ? kStandardExperiment : value;
-}
-
-void add_experiment(CLI::App& app, std::string& chosen) {
-  add_option(app, "experiment", chosen, "experiment to measure: " + Experiments::instance().names());
+  const char* value = std::getenv(variable_of(name).c_str());
+  return value == nullptr ? "" : value;
 }
 
 }  // namespace feedrate

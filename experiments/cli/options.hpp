@@ -18,11 +18,12 @@ struct CommonOptions {
   RunSettings run;
   std::string config;
 
+  /// Adds all options of commands that measure.
+  void add(CLI::App&);
   void add_device(CLI::App&);
   /// Adds the options of the services in `names`, or of all services if it is empty; with `workers`, also the options
   /// that only workers have.
   void add_services(CLI::App&, const std::set<std::string>& names = {}, bool workers = false);
-  void add_run(CLI::App&);
   std::unique_ptr<Session> session(const std::string& experiment, const std::vector<std::string>& arguments);
 };
 
@@ -31,10 +32,8 @@ struct CommonOptions {
 void add_axes(CLI::App&, const AxisTable&, Values& point, const std::set<std::string>& names = {});
 /// Adds the option of one axis.
 CLI::Option* add_value(CLI::App&, const Axis&, Values& values, const Value& standard);
-/// Value of `--experiment`, read before the command line is parsed because the set of axes depends on it.
-std::string experiment_of(const std::vector<std::string>& arguments);
-/// Adds the option `--experiment`.
-void add_experiment(CLI::App&, std::string& chosen);
+/// Value of an option or its environment variable, read before the command line is parsed; empty if neither is set.
+std::string early_value(const std::string& name, const std::vector<std::string>& arguments);
 
 /// Adds an option in seconds (`--name 0.5`), from `least` to `most`.
 CLI::Option* add_seconds(CLI::App& app, const std::string& name, double& seconds, double least, double most,

@@ -40,21 +40,11 @@ const CLI::App& chosen(const CLI::App& app, const std::vector<std::string>& argu
   return app;
 }
 
-/// Path of the config file, given by the option or by its variable.
-std::string config_file(const std::vector<std::string>& arguments) {
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (arguments[i].starts_with("--config=")) return arguments[i].substr(9);
-    if (arguments[i] == "--config" && i + 1 < arguments.size()) return arguments[i + 1];
-  }
-  const char* value = std::getenv(variable_of("config").c_str());
-  return value == nullptr ? "" : value;
-}
-
 std::string source_of(const std::string& option, const CLI::App& app, const std::vector<std::string>& arguments) {
   if (!option.starts_with("--") || on_command_line(option, arguments)) return option;
   const std::string name = option.substr(2), variable = variable_of(name);
   if (is_set(variable)) return "$" + variable;
-  const std::string file = config_file(arguments);
+  const std::string file = early_value("config", arguments);
   const auto config = nlohmann::json::parse(std::ifstream(file), nullptr, false);
   const std::string command = chosen(app, arguments).get_name();
   if (config.is_object() && config.contains(command) && config[command].is_object() && config[command].contains(name)) {
@@ -149,7 +139,7 @@ BadInput unexpected(const CLI::App& app) {
 }
 
 void reject_unreadable_config(const std::vector<std::string>& arguments) {
-  const std::string file = config_file(arguments);
+  const std::string file = early_value("config", arguments);
   if (file.empty() || (std::filesystem::is_regular_file(file) && std::ifstream(file))) return;
   throw BadInput(on_command_line("--config", arguments) ? "--config" : "$" + variable_of("config"), file,
                  "a readable JSON file");

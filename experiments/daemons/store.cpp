@@ -10,18 +10,18 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <future>
+#include <memory>
 #include <optional>
 
 #include "common/error.hpp"
 #include "common/units.hpp"
 #include "common/utf8.hpp"
-#include "experiments/daemons/log.hpp"
+#include "experiments/daemons/daemon.hpp"
 #include "experiments/daemons/metrics.hpp"
-#include "experiments/daemons/stop_on_signal.hpp"
-#include "experiments/daemons/store_source.hpp"
-#include "experiments/daemons/supervise.hpp"
 #include "libraries/tensors/store/choose_way.hpp"
 #include "libraries/tensors/store/daemon.hpp"
 #include "libraries/tensors/store/mirror.hpp"
@@ -90,11 +90,49 @@ void end_with(pid_t parent) {
     throw BadInput("--parent", std::to_string(parent), "the id of the process that starts this one");
 }
 
-std::vector<std::string> child_of(std::vector<std::string> words) {
-  std::erase_if(words, [](const std::string& word) { return word.starts_with("--supervise"); });
-  words.emplace_back("--supervise=false");
-  return words;
+struct StoreFigures {
+  double limit, chunks, tensor_bytes, tensors, deleted, leases, clients;
+};
+
+/// Figures from the daemon's thread; empty if the thread is stuck or has ended.
+std::optional<StoreFigures> figures_of(Daemon& daemon) {
+  const auto told = std::make_shared<std::promise<StoreFigures>>();
+  auto figures = told->get_future();
+  daemon.post([told](const Table& table) {
+    const auto number = [](auto value) { return static_cast<double>(value); };
+    const Arena& arena = table.arena();
+    told->set_value({number(arena.limit()), number(arena.reserved()), number(arena.taken()), number(table.tensors()),
+                     number(table.deleted()), number(table.leases()), number(table.clients())});
+  });
+  if (figures.wait_for(std::chrono::seconds(1)) != std::future_status::ready) return std::nullopt;
+  return figures.get();
 }
+
+/// Metrics of a tensor store.
+class StoreSource final : public MetricsSource {
+ public:
+  explicit StoreSource(Daemon& daemon) : daemon_(daemon) {}
+  void collect(const Add& add) override {
+    const auto found = figures_of(daemon_);
+    if (!found) return;
+    const auto tell = [&](const char* name, const char* help, double value) {
+      add({kFeedrateGauge, name, help, value});
+    };
+    tell("feedrate_store_memory_bytes", "Limit of the store's memory in bytes.", found->limit);
+    tell("feedrate_store_chunk_bytes", "Bytes of device memory that the store has allocated.", found->chunks);
+    tell("feedrate_store_tensor_bytes", "Bytes of tensors.", found->tensor_bytes);
+    tell("feedrate_store_tensors", "Tensors that have a name.", found->tensors);
+    tell("feedrate_store_deleted_tensors", "Tensors without a name that a process still holds.", found->deleted);
+    tell("feedrate_store_leases", "Leases held by all processes.", found->leases);
+    tell("feedrate_store_clients", "Connections.", found->clients);
+  }
+  std::string why_unhealthy() const override {
+    return figures_of(daemon_) ? "" : "the store's thread does not respond";
+  }
+
+ private:
+  Daemon& daemon_;
+};
 
 }  // namespace
 
@@ -104,7 +142,7 @@ int serve_store(const StoreServiceOptions& options, const std::vector<std::strin
     if (options.supervise) throw BadInput("--parent", std::to_string(options.parent), "0 with --supervise");
     end_with(options.parent);
   }
-  if (options.supervise) return supervise(child_of(arguments));
+  if (options.supervise) return supervise(arguments);
   DaemonOptions how{.socket = options.socket};
   if (!options.group.empty()) how.group = group_of(options.group);
   how.memory = parse_count("--memory", options.memory);

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "experiments/harness/measure/estimate.hpp"
 #include "experiments/harness/measure/experiment.hpp"
+#include "experiments/harness/measure/statistics.hpp"
 
 namespace feedrate {
 

@@ -6,9 +6,8 @@
 
 #include "common/threads/threads.hpp"
 #include "experiments/feeding/stamped.hpp"
-#include "experiments/harness/load/axes.hpp"
 #include "experiments/harness/load/mix.hpp"
-#include "experiments/harness/load/trace_file.hpp"
+#include "experiments/harness/load/schedule.hpp"
 #include "variants/feeding/queue.hpp"
 #include "variants/feeding/transfer.hpp"
 

@@ -8,7 +8,7 @@
 #include "common/nvtx_range.hpp"
 #include "experiments/feeding/bounds.hpp"
 #include "experiments/feeding/sampling.hpp"
-#include "experiments/harness/limits/host_pause.hpp"
+#include "experiments/harness/limits/device_limits.hpp"
 #include "experiments/harness/load/open_load.hpp"
 #include "experiments/harness/machine/machine_monitor.hpp"
 #include "experiments/harness/timeline/cell_timeline.hpp"

@@ -5,7 +5,7 @@
 
 #include "common/error.hpp"
 #include "experiments/feeding/flow.hpp"
-#include "experiments/harness/load/result.hpp"
+#include "experiments/harness/load/offer.hpp"
 
 namespace feedrate {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "experiments/harness/measure/trend.hpp"
+#include "experiments/harness/measure/statistics.hpp"
 
 namespace feedrate {
 

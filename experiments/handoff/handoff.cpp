@@ -210,12 +210,7 @@ Json members() {
 const ExperimentRegistration registered(
     "handoff",
     {.description = "how a tensor gets to another process that computes on it",
-     .axes =
-         [] {
-           AxisTable table;
-           table.add("", own_axes().list());
-           return table;
-         },
+     .axes = [] { return AxisTable(own_axes().list()); },
      .figures =
          {{"handoff_ns", "ns", Better::lower, true, true,
            "from when the exporter's tensor is written until all readers' kernels have read it completely"},

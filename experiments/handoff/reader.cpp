@@ -8,7 +8,6 @@
 #include "common/clock.hpp"
 #include "common/error.hpp"
 #include "common/threads/threads.hpp"
-#include "experiments/handoff/setting_json.hpp"
 #include "kernels/stages/stage_kernel.hpp"
 
 namespace feedrate::handoff {

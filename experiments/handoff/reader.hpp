@@ -1,6 +1,7 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <string_view>
@@ -68,5 +69,8 @@ class ReaderProcess {
   int process_ = -1;
   tensors::Packet packet_;
 };
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Setting, device, bytes, giver_gpu, taker_gpu, copies_to_peer, address, shared,
+                                   prefix)
 
 }  // namespace feedrate::handoff

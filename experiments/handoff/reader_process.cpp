@@ -11,7 +11,6 @@
 #include "common/own_executable.hpp"
 #include "common/threads/threads.hpp"
 #include "experiments/handoff/reader.hpp"
-#include "experiments/handoff/setting_json.hpp"
 
 namespace feedrate::handoff {
 namespace {

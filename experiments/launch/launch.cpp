@@ -2,13 +2,11 @@
 
 #include <algorithm>
 #include <atomic>
-#include <exception>
-#include <mutex>
-#include <thread>
+#include <barrier>
+#include <future>
 
 #include "common/clock.hpp"
 #include "common/error.hpp"
-#include "common/threads/threads.hpp"
 #include "experiments/harness/machine/machine_monitor.hpp"
 #include "experiments/harness/measure/session.hpp"
 #include "experiments/launch/launcher.hpp"
@@ -47,44 +45,33 @@ struct Seen {
   std::uint64_t kernels = 0;
 };
 
-/// Launching threads that start together: each makes its launcher, waits for the others, and runs `body`.
-class Threads {
- public:
-  Threads(const Options& options, Device& device) : options_(options), device_(device) {}
-  /// Rethrows the first exception of a thread.
-  void run(const std::function<void(Launcher&, unsigned index)>& body) {
-    std::atomic<unsigned> ready{0};
-    {
-      std::vector<std::jthread> threads;
-      for (unsigned t = 0; t < options_.threads; ++t) {
-        threads.emplace_back([&, t] {
-          try {
-            device_.use_in_this_thread();
-            const auto launcher = make_launcher(shape_of(options_), device_);
-            launcher->launch();  // the first launch loads the module
-            launcher->wait();
-            ready.fetch_add(1);
-            Backoff backoff;
-            while (ready.load() < options_.threads && !failed_.load()) backoff.wait();
-            if (!failed_.load()) body(*launcher, t);
-          } catch (...) {
-            const std::lock_guard lock(mutex_);
-            if (!failure_) failure_ = std::current_exception();
-            failed_ = true;
-          }
-        });
+/// Runs `body(launcher, index)` in the launching threads, each with its own launcher, once all of these are ready.
+/// Rethrows the first thread's exception.
+template <class Body>
+void run_threads(const Options& options, Device& device, const Body& body) {
+  std::barrier ready(options.threads);
+  std::atomic<bool> failed{false};
+  std::vector<std::future<void>> threads;
+  for (unsigned t = 0; t < options.threads; ++t) {
+    threads.push_back(std::async(std::launch::async, [&, t] {
+      std::unique_ptr<Launcher> launcher;
+      try {
+        device.use_in_this_thread();
+        launcher = make_launcher(shape_of(options), device);
+        launcher->launch();  // the first launch loads the module
+        launcher->wait();
+      } catch (...) {
+        failed = true;
+        ready.arrive_and_drop();
+        throw;
       }
-    }
-    if (failure_) std::rethrow_exception(failure_);
+      ready.arrive_and_wait();
+      if (!failed) body(*launcher, t);
+    }));
   }
-
- private:
-  const Options& options_;
-  Device& device_;
-  std::atomic<bool> failed_{false};
-  std::mutex mutex_;
-  std::exception_ptr failure_;
-};
+  for (auto& thread : threads) thread.wait();
+  for (auto& thread : threads) thread.get();
+}
 
 class Launch final : public Experiment {
  public:
@@ -117,11 +104,10 @@ class Launch final : public Experiment {
     MachineMonitor monitor(session_.gpu());
     const Captured captured(session_);
     // Half of the time is for round trips, half for launches at the highest rate.
-    Threads(options, session_.device()).run([&](Launcher& launcher, unsigned t) {
-      round_trips(launcher, options, settings.seconds / 2, seen[t]);
-    });
+    run_threads(options, session_.device(),
+                [&](Launcher& launcher, unsigned t) { round_trips(launcher, options, settings.seconds / 2, seen[t]); });
     std::atomic<std::uint64_t> busy_ns{0};
-    Threads(options, session_.device()).run([&](Launcher& launcher, unsigned t) {
+    run_threads(options, session_.device(), [&](Launcher& launcher, unsigned t) {
       const std::uint64_t ns = stream_of_launches(launcher, options, settings.seconds / 2, seen[t]);
       for (std::uint64_t known = busy_ns.load(); known < ns && !busy_ns.compare_exchange_weak(known, ns);) {
       }
@@ -202,12 +188,7 @@ class Launch final : public Experiment {
 
 const ExperimentRegistration registered(
     "launch", {.description = "what it costs to launch an empty kernel",
-               .axes =
-                   [] {
-                     AxisTable table;
-                     table.add("", own_axes().list());
-                     return table;
-                   },
+               .axes = [] { return AxisTable(own_axes().list()); },
                .figures = {{"kernels_per_second", "kernels/s", Better::higher, false, true,
                             "completed kernels, launched without waiting for any"},
                            {"round_trip_ns", "ns", Better::lower, true, true,

@@ -9,7 +9,6 @@
 #include "experiments/harness/machine/machine_monitor.hpp"
 #include "experiments/harness/measure/session.hpp"
 #include "experiments/harness/timeline/cell_timeline.hpp"
-#include "experiments/overlap/costs.hpp"
 #include "experiments/overlap/stage_times.hpp"
 #include "variants/overlap/strategy.hpp"
 
@@ -345,8 +344,7 @@ const ExperimentRegistration registered(
     {.description = "how the stages of a pipeline are run so that copies and kernels overlap",
      .axes =
          [] {
-           AxisTable table;
-           table.add("", shared_axes().list());
+           AxisTable table(shared_axes().list());
            for (const auto& [name, entry] : Pipelines::instance().entries()) table.add(name, entry.axes);
            for (const auto& [name, entry] : Strategies::instance().entries()) table.add(name, entry.axes);
            return table;

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "common/error.hpp"
+#include "experiments/harness/measure/statistics.hpp"
 
 namespace feedrate::overlap {
 namespace {
@@ -59,11 +60,6 @@ std::vector<double> item_ns(std::span<LoneStage* const> stages, unsigned items) 
 
 constexpr unsigned kReadings = 5;
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
 }  // namespace
 
 StageTimes measure_stages(const PipelineShape& shape, Device& device, unsigned items) {
@@ -86,8 +82,8 @@ StageTimes measure_stages(const PipelineShape& shape, Device& device, unsigned i
   }
   StageTimes times;
   for (std::size_t s = 0; s < stages.size(); ++s) {
-    times.alone.push_back(median(alone[s]));
-    times.contended.push_back(median(contended[s]));
+    times.alone.push_back(median_of(alone[s]));
+    times.contended.push_back(median_of(contended[s]));
   }
   return times;
 }
@@ -131,6 +127,27 @@ std::uint32_t Calibration::rounds(StageRole role, std::uint64_t words, unsigned 
   if (found == known_.end()) found = known_.emplace(key, measure(key)).first;
   const Line& line = found->second;
   return static_cast<std::uint32_t>(std::clamp(std::round((cost_ns - line.start_ns) / line.round_ns), 1.0, 1e9));
+}
+
+std::vector<std::string> balances() { return {"even", "first", "middle", "last", "rising"}; }
+
+std::vector<double> spread_costs(const std::string& balance, double average_ns, std::size_t kernels) {
+  constexpr double kHeavy = 3;  // cost of a heavy kernel relative to the others
+  std::vector<double> shares(kernels, 1);
+  if (balance == "first") {
+    shares.front() = kHeavy;
+  } else if (balance == "middle") {
+    shares[kernels / 2] = kHeavy;
+  } else if (balance == "last") {
+    shares.back() = kHeavy;
+  } else if (balance == "rising") {
+    std::iota(shares.begin(), shares.end(), 1);
+  } else if (balance != "even") {
+    throw BadInput("--balance", balance, "even, first, middle, last, rising");
+  }
+  const double all = std::accumulate(shares.begin(), shares.end(), 0.0);
+  for (double& share : shares) share *= average_ns * static_cast<double>(kernels) / all;
+  return shares;
 }
 
 }  // namespace feedrate::overlap

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <map>
 #include <span>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -38,5 +39,11 @@ class Calibration {
   Device& device_;
   std::map<Key, Line> known_;
 };
+
+/// Names of the ways to distribute a pipeline's cost over its kernels.
+std::vector<std::string> balances();
+
+/// Cost of each of `kernels` kernels, with the average `average_ns`. Throws BadInput for an unknown balance.
+std::vector<double> spread_costs(const std::string& balance, double average_ns, std::size_t kernels);
 
 }  // namespace feedrate::overlap

@@ -3,9 +3,9 @@
 #include <deque>
 
 #include "common/clock.hpp"
-#include "experiments/harness/load/axes.hpp"
 #include "experiments/harness/load/offer.hpp"
 #include "experiments/harness/load/open_load.hpp"
+#include "experiments/harness/load/schedule.hpp"
 #include "experiments/harness/measure/session.hpp"
 
 namespace feedrate {

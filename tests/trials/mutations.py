@@ -52,14 +52,14 @@ MUTATIONS = [
     ),
     Mutation(
         "one try decides about a rate",
-        "experiments/harness/sweep/rate_test.cpp",
+        "experiments/harness/sweep/capacity.cpp",
         "if (evidence_ >= kEnough)",
         "if (kept)",
         "RateTest*:Capacity*",
     ),
     Mutation(
         "a missed bound weighs nothing",
-        "experiments/harness/sweep/rate_test.cpp",
+        "experiments/harness/sweep/capacity.cpp",
         "evidence_ += kept ? kKept : kMissed;",
         "evidence_ += kept ? kKept : 0 * kMissed;",
         "RateTest*:Capacity*",
@@ -94,7 +94,7 @@ MUTATIONS = [
     ),
     Mutation(
         "intervals ignore repeated looks at the data",
-        "experiments/harness/measure/statistics.hpp",
+        "experiments/harness/measure/statistics.cpp",
         "constexpr double z = 2.326348,",
         "constexpr double z = 1.5,",
         "Repeats*",

@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "common/clock.hpp"
-#include "experiments/harness/kernels/rotation.hpp"
 
 namespace feedrate {
 namespace {

@@ -47,13 +47,10 @@ template <class T, unsigned lanes = 1>
 double multiply_adds(LimitProbe& probe) {
   constexpr unsigned kThreads = 512, kBlocksOfSm = 4;
   const unsigned blocks = kBlocksOfSm * probe.device().info().processors;
-  const OneStream stream;
   auto* const sink = reinterpret_cast<float*>(probe.near(0).data());
   const double operations = 2.0 * lanes * kChains * kSteps * kThreads * blocks;
-  return operations * per_second(kReadingSeconds, [&] {
+  return operations * runs_per_second([&](cudaStream_t stream) {
            multiply_add_kernel<T><<<blocks, kThreads, 0, stream>>>(0.999f, 0.5f, sink);
-           launched();
-           stream.wait();
          });
 }
 

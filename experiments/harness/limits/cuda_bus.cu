@@ -67,16 +67,15 @@ __global__ void bulk_echo_kernel(const std::byte* in, std::byte* out, std::size_
 
 double bulk_echo_bytes_per_second(LimitProbe& probe) {
   const Buffer &in = probe.host(0), &out = probe.host(1);
-  const OneStream stream;
   constexpr unsigned kShared = kBulkStages * kBulkBytes;
   check(cudaFuncSetAttribute(bulk_echo_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared),
         "cudaFuncSetAttribute");
   std::memset(out.data(), 0, out.size());
+  const OneStream stream;
   double most = 0;
   for (const unsigned blocks : {16u, 32u, 64u}) {
     const double rate = per_second(kReadingSeconds / 3, [&] {
       bulk_echo_kernel<<<blocks, 1, kShared, stream>>>(in.data(), out.data(), in.size());
-      launched();
       stream.wait();
     });
     most = std::max(most, rate * static_cast<double>(in.size()));
@@ -90,59 +89,43 @@ double bulk_echo_bytes_per_second(LimitProbe& probe) {
   return most;
 }
 
-/// Bytes per second for a body that moves LimitProbe::kLarge bytes.
-double bandwidth(const std::function<void()>& body) {
-  return static_cast<double>(LimitProbe::kLarge) * per_second(kReadingSeconds, body);
+/// Bytes per second of the work that `queue(stream)` queues, which moves LimitProbe::kLarge bytes.
+template <class Queue>
+double bandwidth(const Queue& queue) {
+  return static_cast<double>(LimitProbe::kLarge) * runs_per_second(queue);
 }
 
 double copies_to_device(LimitProbe& probe) {
-  const OneStream stream;
   const Buffer &from = probe.host(0), &to = probe.near(0);
-  return bandwidth([&] {
-    copy(to.data(), from.data(), LimitProbe::kLarge, cudaMemcpyHostToDevice, stream);
-    stream.wait();
-  });
+  return bandwidth(
+      [&](cudaStream_t stream) { copy(to.data(), from.data(), LimitProbe::kLarge, cudaMemcpyHostToDevice, stream); });
 }
 
 double copies_to_host(LimitProbe& probe) {
-  const OneStream stream;
   const Buffer &from = probe.near(1), &to = probe.host(1);
-  return bandwidth([&] {
-    copy(to.data(), from.data(), LimitProbe::kLarge, cudaMemcpyDeviceToHost, stream);
-    stream.wait();
-  });
+  return bandwidth(
+      [&](cudaStream_t stream) { copy(to.data(), from.data(), LimitProbe::kLarge, cudaMemcpyDeviceToHost, stream); });
 }
 
 double copies_both_ways(LimitProbe& probe) {
-  const OneStream in, out;
+  const OneStream out;
   const Buffer &host_in = probe.host(0), &near_in = probe.near(0), &near_out = probe.near(1), &host_out = probe.host(1);
-  return bandwidth([&] {
+  return bandwidth([&](cudaStream_t in) {
     copy(near_in.data(), host_in.data(), LimitProbe::kLarge, cudaMemcpyHostToDevice, in);
     copy(host_out.data(), near_out.data(), LimitProbe::kLarge, cudaMemcpyDeviceToHost, out);
-    in.wait();
     out.wait();
   });
 }
 
 double sm_reads(LimitProbe& probe) {
-  const OneStream stream;
   const auto* from = pieces(probe.host(0));
   auto* sink = mutable_pieces(probe.near(1));
-  return bandwidth([&] {
-    read_kernel<<<kBlocks, kThreads, 0, stream>>>(from, kPieces, sink);
-    launched();
-    stream.wait();
-  });
+  return bandwidth([&](cudaStream_t stream) { read_kernel<<<kBlocks, kThreads, 0, stream>>>(from, kPieces, sink); });
 }
 
 double sm_writes(LimitProbe& probe) {
-  const OneStream stream;
   auto* to = mutable_pieces(probe.host(1));
-  return bandwidth([&] {
-    write_kernel<<<kBlocks, kThreads, 0, stream>>>(to, kPieces, 7);
-    launched();
-    stream.wait();
-  });
+  return bandwidth([&](cudaStream_t stream) { write_kernel<<<kBlocks, kThreads, 0, stream>>>(to, kPieces, 7); });
 }
 
 const DeviceLimitRegistration registered{
@@ -165,14 +148,9 @@ const DeviceLimitRegistration registered{
 }  // namespace
 
 double sm_echo_bytes_per_second(LimitProbe& probe) {
-  const OneStream stream;
   const auto* in = pieces(probe.host(0));
   auto* out = mutable_pieces(probe.host(1));
-  return bandwidth([&] {
-    echo_kernel<<<kBlocks, kThreads, 0, stream>>>(in, out, kPieces);
-    launched();
-    stream.wait();
-  });
+  return bandwidth([&](cudaStream_t stream) { echo_kernel<<<kBlocks, kThreads, 0, stream>>>(in, out, kPieces); });
 }
 
 }  // namespace feedrate

@@ -7,55 +7,37 @@
 namespace feedrate {
 namespace {
 
-constexpr unsigned kTimings = 200;
 constexpr std::size_t kSmall = 64;  // bytes
 
 __global__ void empty_kernel() {}
 
-double graph_launch_sync_ns(LimitProbe&) {
-  const OneStream stream;
-  cudaGraph_t graph = nullptr;
-  cudaGraphExec_t ready = nullptr;
-  check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
-  empty_kernel<<<1, 1, 0, stream>>>();
-  check(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
-  check(cudaGraphInstantiate(&ready, graph, 0), "cudaGraphInstantiate");
-  const double median = median_ns(kTimings, [&] {
-    check(cudaGraphLaunch(ready, stream), "cudaGraphLaunch");
-    stream.wait();
-  });
-  cudaGraphExecDestroy(ready);
-  cudaGraphDestroy(graph);
-  return median;
-}
+/// An executable graph, from the graph that `fill(graph)` fills.
+class ReadyGraph {
+ public:
+  template <class Fill>
+  explicit ReadyGraph(const Fill& fill) {
+    check(cudaGraphCreate(&graph_, 0), "cudaGraphCreate");
+    fill(graph_);
+    check(cudaGraphInstantiate(&ready_, graph_, 0), "cudaGraphInstantiate");
+  }
+  ~ReadyGraph() {
+    cudaGraphExecDestroy(ready_);
+    cudaGraphDestroy(graph_);
+  }
+  ReadyGraph(const ReadyGraph&) = delete;
+  ReadyGraph& operator=(const ReadyGraph&) = delete;
+  void launch(cudaStream_t stream) const { check(cudaGraphLaunch(ready_, stream), "cudaGraphLaunch"); }
 
-/// Parallel chains in a graph, executed per second. Eight launches of the graph are queued at a time.
-double graph_chains_per_second(const std::function<void(cudaGraph_t, std::size_t index)>& add_chain) {
-  constexpr std::size_t kChains = 64;
-  const OneStream stream;
-  cudaGraph_t graph = nullptr;
-  cudaGraphExec_t ready = nullptr;
-  check(cudaGraphCreate(&graph, 0), "cudaGraphCreate");
-  for (std::size_t i = 0; i < kChains; ++i) add_chain(graph, i);
-  check(cudaGraphInstantiate(&ready, graph, 0), "cudaGraphInstantiate");
-  const double graphs = per_second(kReadingSeconds, [&] {
-    for (int i = 0; i < 8; ++i) check(cudaGraphLaunch(ready, stream), "cudaGraphLaunch");
-    stream.wait();
-  });
-  cudaGraphExecDestroy(ready);
-  cudaGraphDestroy(graph);
-  return 8 * kChains * graphs;
-}
+ private:
+  cudaGraph_t graph_ = nullptr;
+  cudaGraphExec_t ready_ = nullptr;
+};
 
-cudaGraphNode_t add_echo(cudaGraph_t graph, const std::byte* in, std::byte* out, cudaGraphNode_t after) {
-  const auto* from = reinterpret_cast<const uint4*>(in);
-  auto* to = reinterpret_cast<uint4*>(out);
-  std::size_t pieces = 4;
-  void* arguments[] = {&from, &to, &pieces};
+cudaGraphNode_t add_kernel(cudaGraph_t graph, void* kernel, unsigned threads, void** arguments, cudaGraphNode_t after) {
   cudaKernelNodeParams parameters{};
-  parameters.func = reinterpret_cast<void*>(echo_kernel);
+  parameters.func = kernel;
   parameters.gridDim = 1;
-  parameters.blockDim = 32;
+  parameters.blockDim = threads;
   parameters.kernelParams = arguments;
   cudaGraphNode_t node = nullptr;
   check(
@@ -64,55 +46,62 @@ cudaGraphNode_t add_echo(cudaGraph_t graph, const std::byte* in, std::byte* out,
   return node;
 }
 
-double launch_sync_ns(LimitProbe&) {
-  const OneStream stream;
-  return median_ns(kTimings, [&] {
-    empty_kernel<<<1, 1, 0, stream>>>();
-    launched();
-    stream.wait();
+double graph_launch_sync_ns(LimitProbe&) {
+  const ReadyGraph graph(
+      [](cudaGraph_t made) { add_kernel(made, reinterpret_cast<void*>(empty_kernel), 1, nullptr, nullptr); });
+  return median_run_ns([&](cudaStream_t stream) { graph.launch(stream); });
+}
+
+/// Parallel chains in a graph, executed per second. Eight launches of the graph are queued at a time.
+double graph_chains_per_second(const std::function<void(cudaGraph_t, std::size_t index)>& add_chain) {
+  constexpr std::size_t kChains = 64;
+  const ReadyGraph graph([&](cudaGraph_t made) {
+    for (std::size_t i = 0; i < kChains; ++i) add_chain(made, i);
   });
+  return 8 * kChains * runs_per_second([&](cudaStream_t stream) {
+           for (int i = 0; i < 8; ++i) graph.launch(stream);
+         });
+}
+
+cudaGraphNode_t add_echo(cudaGraph_t graph, const std::byte* in, std::byte* out, cudaGraphNode_t after) {
+  const auto* from = reinterpret_cast<const uint4*>(in);
+  auto* to = reinterpret_cast<uint4*>(out);
+  std::size_t pieces = 4;
+  void* arguments[] = {&from, &to, &pieces};
+  return add_kernel(graph, reinterpret_cast<void*>(echo_kernel), 32, arguments, after);
+}
+
+double launch_sync_ns(LimitProbe&) {
+  return median_run_ns([](cudaStream_t stream) { empty_kernel<<<1, 1, 0, stream>>>(); });
 }
 
 double launch_per_second(LimitProbe&) {
-  const OneStream stream;
-  const double rate = per_second(kReadingSeconds, [&] {
-    for (int i = 0; i < 100; ++i) empty_kernel<<<1, 1, 0, stream>>>();
-    launched();
-    stream.wait();
-  });
-  return 100 * rate;
+  return 100 * runs_per_second([](cudaStream_t stream) {
+           for (int i = 0; i < 100; ++i) empty_kernel<<<1, 1, 0, stream>>>();
+         });
 }
 
 double mapped_launch_sync_ns(LimitProbe& probe) {
-  const OneStream stream;
   const auto* in = pieces(probe.host(0));
   auto* out = mutable_pieces(probe.host(1));
-  return median_ns(kTimings, [&] {
-    echo_kernel<<<1, 32, 0, stream>>>(in, out, kSmall / sizeof(uint4));
-    launched();
-    stream.wait();
-  });
+  return median_run_ns(
+      [&](cudaStream_t stream) { echo_kernel<<<1, 32, 0, stream>>>(in, out, kSmall / sizeof(uint4)); });
 }
 
 double copy_launch_copy_ns(LimitProbe& probe) {
-  const OneStream stream;
   const Buffer &in = probe.host(0), &out = probe.host(1), &near_in = probe.near(0), &near_out = probe.near(1);
-  return median_ns(kTimings, [&] {
+  return median_run_ns([&](cudaStream_t stream) {
     copy(near_in.data(), in.data(), kSmall, cudaMemcpyHostToDevice, stream);
     echo_kernel<<<1, 32, 0, stream>>>(pieces(near_in), mutable_pieces(near_out), kSmall / sizeof(uint4));
-    launched();
     copy(out.data(), near_out.data(), kSmall, cudaMemcpyDeviceToHost, stream);
-    stream.wait();
   });
 }
 
 double copy_queued_ns(LimitProbe& probe) {
   constexpr int kQueued = 256;
-  const OneStream stream;
   const Buffer &in = probe.host(0), &near_in = probe.near(0);
-  return 1e9 / kQueued / per_second(kReadingSeconds, [&] {
+  return 1e9 / kQueued / runs_per_second([&](cudaStream_t stream) {
            for (int i = 0; i < kQueued; ++i) copy(near_in.data(), in.data(), kSmall, cudaMemcpyHostToDevice, stream);
-           stream.wait();
          });
 }
 

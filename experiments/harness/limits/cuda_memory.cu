@@ -26,25 +26,20 @@ double l2_read_bytes_per_second(LimitProbe& probe) {
   const std::size_t bytes = std::min<std::size_t>(std::size_t{8} << 20, probe.device().info().cache / 2);
   const unsigned blocks = 2 * probe.device().info().processors;
   const Buffer &from = probe.near(0), &sink = probe.near(1);
-  const OneStream stream;
-  return static_cast<double>(bytes) * kPasses * per_second(kReadingSeconds, [&] {
+  return static_cast<double>(bytes) * kPasses * runs_per_second([&](cudaStream_t stream) {
            read_l2_kernel<<<blocks, 1024, 0, stream>>>(pieces(from), bytes / sizeof(uint4), kPasses,
                                                        mutable_pieces(sink));
-           launched();
-           stream.wait();
          });
 }
 
 double dram_copy_bytes_per_second(LimitProbe& probe) {
   const Buffer from = probe.device().allocate_device(kInDram, Fresh::as_is);
   const Buffer to = probe.device().allocate_device(kInDram, Fresh::as_is);
-  const OneStream stream;
   constexpr int kQueued = 4;
-  return static_cast<double>(kInDram) * kQueued * per_second(kReadingSeconds, [&] {
+  return static_cast<double>(kInDram) * kQueued * runs_per_second([&](cudaStream_t stream) {
            for (int i = 0; i < kQueued; ++i) {
              copy(to.data(), from.data(), kInDram, cudaMemcpyDeviceToDevice, stream);
            }
-           stream.wait();
          });
 }
 

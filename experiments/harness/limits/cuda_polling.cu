@@ -115,7 +115,7 @@ double lone_message_ns(Device& device, unsigned bytes, unsigned pollers) {
   constexpr std::uint64_t kAll = kTrips + kTrips / 10;  // median_ns uses another tenth as warm-up
   const auto kernel = warps == 1 ? lone_kernel<true> : lone_kernel<false>;
   kernel<<<1, 32 * warps * pollers, 0, stream>>>(in, out, bytes, pollers, kAll);
-  launched();
+  check(cudaGetLastError(), "kernel launch");
   std::vector<std::uint32_t> message(units * kUnitData / 4 + 4);
   std::uint64_t trip = 0, wrong = 0;
   const double median = median_ns(kTrips, [&] {
@@ -165,7 +165,6 @@ double round_ns(LimitProbe& probe, double share) {
     round_kernel<<<kRoundBlocks, kRoundThreads, 0, stream>>>(
         reinterpret_cast<const uint4*>(in.data()), reinterpret_cast<uint4*>(out.data()),
         reinterpret_cast<std::uint64_t*>(words.data()), period_ns, reinterpret_cast<float*>(near.data()));
-    launched();
     copy(took.data(), near.data(), near.size(), cudaMemcpyDeviceToHost, stream);
     stream.wait();
     if (run != 0) all.insert(all.end(), took.begin(), took.end());  // the first run is a warm-up
@@ -183,7 +182,7 @@ double word_round_trip_ns(LimitProbe& probe) {
   const OneStream stream;
   constexpr std::uint64_t kAll = kTrips + kTrips / 10;  // median_ns uses another tenth as warm-up
   answer_kernel<<<1, 1, 0, stream>>>(question, answer, kAll);
-  launched();
+  check(cudaGetLastError(), "kernel launch");
   std::uint64_t trip = 0;
   const double median = median_ns(kTrips, [&] {
     SystemMemory::store_relaxed(*question, ++trip);

@@ -3,7 +3,6 @@
 #include <mma.h>
 
 #include "experiments/harness/limits/cuda_probe.hpp"
-#include "experiments/harness/limits/tensor_types.hpp"
 
 /// Ceilings of tensor cores, by operand type. All operands are 1, so that the sums can be checked and the power limit
 /// does not lower the clock.
@@ -78,28 +77,36 @@ double rate_of(void (*kernel)(double*), unsigned processors, unsigned m, unsigne
              [&](cudaStream_t stream, double* found) { kernel<<<blocks, kThreads, 0, stream>>>(found); });
 }
 
+/// The same with warp instructions, by operand type.
 template <class Operand, class Sum, int m, int n, int k>
 double wmma_rate(unsigned processors) {
   return rate_of(wmma_kernel<Operand, Sum, m, n, k>, processors, m, n, k);
 }
-
-double rate_of(TensorType type, LimitProbe& probe) {
-  const DeviceInfo device = probe.device().info();
-  if (device.capability == 90 && type != TensorType::f64) return wgmma_operations_per_second(type, device.processors);
+double warp_rate(TensorType type, unsigned processors) {
   switch (type) {
     case TensorType::f16:
-      return wmma_rate<__half, float, 16, 16, 16>(device.processors);
+      return wmma_rate<__half, float, 16, 16, 16>(processors);
     case TensorType::bf16:
-      return wmma_rate<__nv_bfloat16, float, 16, 16, 16>(device.processors);
+      return wmma_rate<__nv_bfloat16, float, 16, 16, 16>(processors);
     case TensorType::tf32:
-      return wmma_rate<wmma::precision::tf32, float, 16, 16, 8>(device.processors);
+      return wmma_rate<wmma::precision::tf32, float, 16, 16, 8>(processors);
     case TensorType::f64:
-      return device.capability == 90 ? rate_of(double_kernel, device.processors, 16, 8, 16)
-                                     : wmma_rate<double, double, 8, 8, 4>(device.processors);
+      return wmma_rate<double, double, 8, 8, 4>(processors);
     case TensorType::i8:
-      return wmma_rate<signed char, int, 16, 16, 16>(device.processors);
+      return wmma_rate<signed char, int, 16, 16, 16>(processors);
     default:
       throw Failure("8-bit floats are measured only on GPUs of compute capability 9.0");
+  }
+}
+
+template <TensorType type>
+double tensor_rate(LimitProbe& probe) {
+  const DeviceInfo device = probe.device().info();
+  if (device.capability != 90) return warp_rate(type, device.processors);
+  if constexpr (type == TensorType::f64) {
+    return rate_of(double_kernel, device.processors, 16, 8, 16);
+  } else {
+    return wgmma_operations_per_second<type>(device.processors);
   }
 }
 
@@ -109,8 +116,7 @@ DeviceLimit tensor(const char* operands) {
           std::string(operands) +
               " multiplied and added by tensor cores, two operations each; with warpgroup "
               "instructions on compute capability 9.0, else with warp instructions",
-          on_gpu, [](LimitProbe& probe) { return rate_of(type, probe); },
-          [](const DeviceInfo& device) {
+          on_gpu, tensor_rate<type>, [](const DeviceInfo& device) {
             return type == TensorType::f8 ? device.capability == 90 : device.capability >= 80;
           }};
 }

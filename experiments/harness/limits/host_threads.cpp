@@ -1,4 +1,4 @@
-#include "experiments/harness/limits/host_pause.hpp"
+#include "experiments/harness/limits/device_limits.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,7 @@
 #pragma once
+#include <chrono>
 #include <cstdint>
+#include <thread>
 
 #include "common/threads/threads.hpp"
 
@@ -36,6 +38,13 @@ class LagAccount {
 
 /// Waits for part of the time until a request is due. Yields the core while that time is long, and returns at once when
 /// it is short, because a thread that yields its core gets it back late.
-void wait_for_due(std::uint64_t gap_ns, Backoff& backoff);
+inline void wait_for_due(std::uint64_t gap_ns, Backoff& backoff) {
+  constexpr std::uint64_t kLong = 1'000'000, kNear = 5'000;
+  if (gap_ns > kLong) {
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  } else if (gap_ns > kNear) {
+    backoff.wait();
+  }
+}
 
 }  // namespace feedrate

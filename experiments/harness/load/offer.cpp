@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <numeric>
 #include <span>
@@ -11,6 +12,7 @@
 #include "common/clock.hpp"
 #include "common/error.hpp"
 #include "experiments/harness/load/lag_account.hpp"
+#include "experiments/harness/measure/statistics.hpp"
 
 namespace feedrate {
 namespace {
@@ -184,5 +186,16 @@ class Phase {
 }  // namespace
 
 LoadResult offer(Endpoint& endpoint, const Offering& offering) { return Phase(endpoint, offering).run(); }
+
+Backlog backlog_of(std::span<const double> readings, double seconds) {
+  Backlog backlog;
+  if (readings.empty() || seconds <= 0) return backlog;
+  const std::size_t tenth = std::max<std::size_t>(1, readings.size() / 10);
+  backlog.begin = trend_of(readings.first(tenth)).mean;
+  backlog.end = trend_of(readings.last(tenth)).mean;
+  backlog.most = *std::max_element(readings.begin(), readings.end());
+  backlog.per_second = trend_of(readings).slope * static_cast<double>(readings.size()) / seconds;
+  return backlog;
+}
 
 }  // namespace feedrate

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "common/units.hpp"
-#include "experiments/harness/load/axes.hpp"
+#include "experiments/harness/load/schedule.hpp"
 
 namespace feedrate {
 namespace {

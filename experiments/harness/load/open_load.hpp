@@ -1,7 +1,7 @@
 #pragma once
 #include <vector>
 
-#include "experiments/harness/load/result.hpp"
+#include "experiments/harness/load/offer.hpp"
 #include "experiments/harness/measure/experiment.hpp"
 #include "experiments/harness/measure/measurement.hpp"
 

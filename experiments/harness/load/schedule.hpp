@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "common/axes.hpp"
 #include "common/load_shape.hpp"
 
 namespace feedrate {
@@ -37,5 +38,21 @@ std::string why_invalid_shape(const LoadShape&);
 
 /// Maximum number of requests in one schedule. Each takes 8 bytes here and 8 in its sender's part, and more with sizes.
 inline constexpr std::uint64_t kMaxArrivals = std::uint64_t{1} << 27;
+
+/// Axes of a LoadShape without sizes and priorities, for experiments whose requests are all alike.
+const Axes<LoadShape>& load_axes();
+
+struct TraceFile {
+  Schedule schedule;
+  std::string workload;  ///< named by the trace, or ""
+};
+
+/// Reads recorded arrivals and shifts their times so that the first is 0. Formats:
+///   JSONL  { "time": seconds, "payload": bytes, "priority": 0…7, "workload": name } per line; only the time is
+///   required CSV    a header line with these names, then values
+/// Times are in seconds and ascending. Either all lines have a payload or none has; the same applies to priorities. A
+/// point has one workload, so a trace that names a workload must name the same one in all lines. Throws BadInput with
+/// the file, the line and the allowed form.
+TraceFile read_trace(const std::string& file);
 
 }  // namespace feedrate

@@ -1,4 +1,4 @@
-#include "experiments/harness/load/trace_file.hpp"
+#include "experiments/harness/load/schedule.hpp"
 
 #include <csv.h>
 #include <fmt/format.h>

@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "common/threads/threads.hpp"
-#include "experiments/harness/machine/nvml.hpp"
+#include "experiments/harness/machine/gpu_sample.hpp"
 #include "revision.hpp"
 
 namespace feedrate {

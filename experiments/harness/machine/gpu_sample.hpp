@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,5 +34,14 @@ inline constexpr std::uint64_t kIdle = 0x1, kApplicationClocks = 0x2, kPowerCap 
 
 /// Names of the reasons, by ascending bit; a bit without a name is shown as a number ("0x200").
 std::vector<std::string> clock_reason_names(std::uint64_t reasons);
+
+/// Driver version, clocks, throttle reasons and PCIe link of the GPU at `pci_bus`, from NVML, which is loaded at run
+/// time. Returns an empty object if NVML is missing.
+nlohmann::json nvml_state(const std::string& pci_bus);
+
+/// Returns a source that queries NVML for the GPU at `pci_bus` from any thread. NVML remains loaded while the source or
+/// a copy exists. Creating a source takes tens of milliseconds, so create it once. Empty if there is no such GPU or no
+/// NVML.
+GpuSource nvml_source(const std::string& pci_bus);
 
 }  // namespace feedrate

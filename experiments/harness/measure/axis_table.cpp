@@ -1,5 +1,7 @@
 #include "experiments/harness/measure/axis_table.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "common/error.hpp"
@@ -26,12 +28,12 @@ void AxisTable::add(const std::string& owner, const std::vector<Axis>& axes) {
 }
 
 const AxisTable::Entry& AxisTable::get(const std::string& name) const {
-  std::string names;
+  std::vector<std::string> names;
   for (const Entry& each : entries_) {
     if (each.axis.name == name) return each;
-    names += (names.empty() ? "" : ", ") + each.axis.name;
+    names.push_back(each.axis.name);
   }
-  throw BadInput("--axis", name, "one of " + names);
+  throw BadInput("--axis", name, fmt::format("one of {}", fmt::join(names, ", ")));
 }
 
 Value AxisTable::value(const Values& values, const std::string& name) const {

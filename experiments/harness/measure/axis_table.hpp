@@ -16,6 +16,7 @@ class AxisTable {
     Axis axis;
     std::vector<std::string> owners;  ///< members; empty: the experiment itself
   };
+  explicit AxisTable(const std::vector<Axis>& own = {}) { add("", own); }
   /// Throws BadInput if an axis of this name exists and differs, or belongs to the experiment itself.
   void add(const std::string& owner, const std::vector<Axis>& axes);
   const std::vector<Entry>& entries() const { return entries_; }

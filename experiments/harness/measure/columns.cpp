@@ -5,25 +5,22 @@
 
 namespace feedrate {
 
+namespace {
+
+/// Whether a character of UTF-8 begins with this byte.
+bool begins(char byte) { return (byte & 0xC0) != 0x80; }
+std::size_t width(const std::string& text) { return static_cast<std::size_t>(std::ranges::count_if(text, begins)); }
+
+}  // namespace
+
 std::string shortened(const std::string& text, std::size_t columns) {
-  std::size_t seen = 0;
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    const bool continues =
-        (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80;  // continuation byte of a UTF-8 character
-    if (continues) continue;
-    if (++seen == columns) {
-      std::size_t next = at + 1;
-      while (next < text.size() && (static_cast<unsigned char>(text[next]) & 0xC0) == 0x80) ++next;
-      return next == text.size() ? text : text.substr(0, at) + "…";
-    }
-  }
-  return text;
+  if (width(text) <= columns) return text;
+  std::size_t end = 0;
+  for (std::size_t seen = 0; seen < columns; ++end) seen += begins(text[end]) ? 1 : 0;
+  return text.substr(0, end - 1) + "…";
 }
 
 std::string wrapped(const std::string& text, std::size_t indent, std::size_t columns) {
-  const auto width = [](const std::string& word) {
-    return static_cast<std::size_t>(std::ranges::count_if(word, [](char c) { return (c & 0xC0) != 0x80; }));
-  };
   std::string lines, word;
   std::size_t column = 0;
   std::istringstream words(text);

@@ -141,6 +141,9 @@ class ExperimentInfo {
 
 inline constexpr auto kStandardExperiment = "feeding";
 
+/// Schema version of the rows that this program writes (common/results/row.schema.json).
+inline constexpr int kRowSchemaVersion = 3;
+
 /// Identifier of a measurement: the hash of its params and repetition, as 16 hexadecimal digits.
 std::string row_id(const Json& params, unsigned repetition);
 

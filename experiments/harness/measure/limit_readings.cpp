@@ -4,7 +4,6 @@
 
 #include "common/clock.hpp"
 #include "experiments/harness/measure/experiment.hpp"
-#include "experiments/harness/measure/row_schema.hpp"
 
 namespace feedrate {
 

@@ -1,60 +1,26 @@
 #include "experiments/harness/measure/measurement.hpp"
 
+#include <array>
+
 namespace feedrate {
 
+// The texts are in the order of the enumerators.
+
 const char* text_of(Status status) {
-  switch (status) {
-    case Status::ok:
-      return "ok";
-    case Status::invalid:
-      return "invalid";
-    case Status::unsustainable:
-      return "unsustainable";
-    case Status::failed:
-      return "failed";
-    default:
-      return "skipped";
-  }
+  constexpr std::array kTexts{"ok", "invalid", "unsustainable", "failed", "skipped"};
+  return kTexts.at(static_cast<std::size_t>(status));
 }
 
 const char* text_of(Cause cause) {
-  switch (cause) {
-    case Cause::none:
-      return "";
-    case Cause::disturbed:
-      return "disturbed";
-    case Cause::generator_bound:
-      return "driver_bound";
-    case Cause::generator_unknown:
-      return "driver_unknown";
-    case Cause::generator:
-      return "generator";
-    case Cause::backlog:
-      return "backlog";
-    case Cause::wrong_results:
-      return "wrong_results";
-    case Cause::no_results:
-      return "no_results";
-    case Cause::interrupted:
-      return "interrupted";
-    case Cause::hung:
-      return "hung";
-    case Cause::impossible:
-      return "impossible";
-    default:
-      return "error";
-  }
+  constexpr std::array kTexts{"",           "disturbed",     "driver_bound", "driver_unknown", "generator",
+                              "backlog",    "wrong_results", "no_results",   "interrupted",    "hung",
+                              "impossible", "error"};
+  return kTexts.at(static_cast<std::size_t>(cause));
 }
 
 const char* text_of(Flag flag) {
-  switch (flag) {
-    case Flag::late_generator:
-      return "late_generator";
-    case Flag::unsteady:
-      return "unsteady";
-    default:
-      return "above_limit";
-  }
+  constexpr std::array kTexts{"late_generator", "unsteady", "above_limit"};
+  return kTexts.at(static_cast<std::size_t>(flag));
 }
 
 void Measurement::judge(Status bad, Cause why, const std::string& text) {

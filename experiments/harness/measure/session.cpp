@@ -13,8 +13,7 @@
 #include "common/nvtx_range.hpp"
 #include "experiments/harness/limits/device_limits.hpp"
 #include "experiments/harness/machine/environment.hpp"
-#include "experiments/harness/machine/nvml.hpp"
-#include "experiments/harness/measure/row_schema.hpp"
+#include "experiments/harness/machine/gpu_sample.hpp"
 
 namespace feedrate {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 #include <cstdint>
-#include <initializer_list>
 #include <string>
+#include <vector>
 
 #include "experiments/harness/json.hpp"
 
@@ -39,42 +39,73 @@ struct RunSettings {
 /// A warm-up that does not become steady ends after this many times the requested length.
 inline constexpr unsigned kMaxWarmups = 5;
 
-/// Visits the settings that a user can set, in order, with each option's name, bounds and help. Calls `visit.seconds`,
-/// `.count`, `.share`, `.word` or `.flag` for each, with the field of `settings`.
+/// Kinds of settings, with their bounds.
+struct SecondsOption {
+  double most;
+};
+struct CountOption {
+  std::uint64_t least, most;
+};
+struct ShareOption {};
+struct WordOption {
+  std::vector<std::string> words;
+};
+struct FlagOption {};
+
+/// Visits the settings that a user can set, in order. Calls `visit` for each with the option's name, the field of
+/// `settings`, the kind and the help.
 template <class Settings, class Visit>
 void for_each_option(Settings& settings, Visit&& visit) {
-  visit.seconds("seconds", settings.seconds, 86400, "length of a cell's timed phase; 0 only with --messages");
-  visit.seconds("warmup", settings.warmup_seconds, 3600,
-                "untimed warm-up phase; extended up to five times until the rate is steady");
-  visit.count("messages", settings.messages, 0, std::uint64_t{1} << 40,
-              "end the timed phase after this many messages; 0 = after --seconds");
-  visit.count("repetitions", settings.repetitions, 1, 1000, "repetitions of every point, in shuffled order");
-  visit.count("seed", settings.seed, 0, std::uint64_t{1} << 40, "seed of the payloads and of the order of cells");
-  visit.flag("until-precise", settings.precision.wanted,
-             "repeat a point at least ten times, until its 95 % intervals are narrow enough");
-  visit.share("throughput-within", settings.precision.throughput_within,
-              "--until-precise: half width of the throughput interval");
-  visit.share("latency-within", settings.precision.latency_within,
-              "--until-precise: half width of the interval of --percentile");
-  visit.word("percentile", settings.precision.percentile, {"p50", "p90", "p99", "p999"},
-             "--until-precise: latency percentile");
-  visit.count("most-repetitions", settings.precision.max_repetitions, 2, 1000,
-              "--until-precise: maximum repetitions per point");
-  visit.seconds("time-limit", settings.precision.time_limit, 86400,
-                "--until-precise: time limit for all repetitions of a point");
-  visit.flag("keep-disturbed", settings.keep_disturbed,
-             "count repetitions in which the GPU's clock was throttled, or cores were stolen or shared, instead of "
-             "repeating them");
-  visit.count("floor-rounds", settings.limit_rounds, 0, 100,
-              "readings of each limit before the first cell; a long run adds more. 0: none, for debuggers");
-  visit.flag("no-stages", settings.no_stages, "do not record stage times, to measure the cost of recording them");
-  visit.seconds("watchdog", settings.watchdog_seconds, 3600, "fail a cell after this long without a result");
-  visit.flag("pin", settings.pin_threads, "pin producers and collectors to cores");
+  constexpr std::uint64_t kMany = std::uint64_t{1} << 40;
+  auto& precision = settings.precision;
+  visit("seconds", settings.seconds, SecondsOption{86400}, "length of a cell's timed phase; 0 only with --messages");
+  visit("warmup", settings.warmup_seconds, SecondsOption{3600},
+        "untimed warm-up phase; extended up to five times until the rate is steady");
+  visit("messages", settings.messages, CountOption{0, kMany},
+        "end the timed phase after this many messages; 0 = after --seconds");
+  visit("repetitions", settings.repetitions, CountOption{1, 1000}, "repetitions of every point, in shuffled order");
+  visit("seed", settings.seed, CountOption{0, kMany}, "seed of the payloads and of the order of cells");
+  visit("until-precise", precision.wanted, FlagOption{},
+        "repeat a point at least ten times, until its 95 % intervals are narrow enough");
+  visit("throughput-within", precision.throughput_within, ShareOption{},
+        "--until-precise: half width of the throughput interval");
+  visit("latency-within", precision.latency_within, ShareOption{},
+        "--until-precise: half width of the interval of --percentile");
+  visit("percentile", precision.percentile, WordOption{{"p50", "p90", "p99", "p999"}},
+        "--until-precise: latency percentile");
+  visit("most-repetitions", precision.max_repetitions, CountOption{2, 1000},
+        "--until-precise: maximum repetitions per point");
+  visit("time-limit", precision.time_limit, SecondsOption{86400},
+        "--until-precise: time limit for all repetitions of a point");
+  visit("keep-disturbed", settings.keep_disturbed, FlagOption{},
+        "count repetitions in which the GPU's clock was throttled, or cores were stolen or shared, instead of "
+        "repeating them");
+  visit("floor-rounds", settings.limit_rounds, CountOption{0, 100},
+        "readings of each limit before the first cell; a long run adds more. 0: none, for debuggers");
+  visit("no-stages", settings.no_stages, FlagOption{},
+        "do not record stage times, to measure the cost of recording them");
+  visit("watchdog", settings.watchdog_seconds, SecondsOption{3600}, "fail a cell after this long without a result");
+  visit("pin", settings.pin_threads, FlagOption{}, "pin producers and collectors to cores");
 }
 
 /// The settings by option name, as in a spec's `run`.
-Json run_of(const RunSettings&);
+inline Json run_of(const RunSettings& settings) {
+  Json json = Json::object();
+  for_each_option(settings, [&](const char* name, const auto& value, const auto&...) { json[name] = value; });
+  return json;
+}
+
 /// The settings as in a run's row.
-Json to_json(const RunSettings&);
+inline Json to_json(const RunSettings& settings) {
+  Json json = {{"seconds", settings.seconds},
+               {"warmup_seconds", settings.warmup_seconds},
+               {"messages", settings.messages},
+               {"seed", settings.seed},
+               {"repetitions", settings.repetitions},
+               {"pinned_threads", settings.pin_threads},
+               {"until_precise", settings.precision.wanted}};
+  if (settings.traced) json["traced"] = true;
+  return json;
+}
 
 }  // namespace feedrate

@@ -1,52 +1,58 @@
 #pragma once
-#include <algorithm>
-#include <cmath>
-#include <limits>
+#include <optional>
 #include <span>
+#include <string>
+#include <vector>
 
 namespace feedrate {
 
+double mean_of(std::span<const double> values);
+/// Requires at least one value.
+double median_of(std::vector<double> values);
+
 /// Half the width of the 95 % confidence interval of a mean, by Student's t. Repetitions are few, and a bootstrap from
 /// three values gives intervals that are too narrow. Infinite for fewer than two values.
-inline double half_width_95(std::span<const double> values) {
-  // The 97.5 % quantiles for 1 to 30 degrees of freedom (any table of Student's t); for more, the last is close enough.
-  constexpr double kT[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
-                           2.201,  2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
-                           2.080,  2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042};
-  const std::size_t n = values.size();
-  if (n < 2) return std::numeric_limits<double>::infinity();
-  double mean = 0, squares = 0;
-  for (const double value : values) mean += value / static_cast<double>(n);
-  for (const double value : values) squares += (value - mean) * (value - mean);
-  const double t = kT[std::min(n - 2, std::size(kT) - 1)];
-  return t * std::sqrt(squares / static_cast<double>(n - 1) / static_cast<double>(n));
-}
+double half_width_95(std::span<const double> values);
 
 /// Half the width of an interval that covers the mean in 95 % of cases even though its width is checked after each
 /// repetition, starting with the tenth. It is Student's 98 % interval. In simulation (repeats_test.cpp) it covers 97 %
 /// up to a coefficient of variation of 7 %; the plain 95 % interval, checked from the third repetition, covers 90 % and
 /// less. Infinite for fewer than ten values.
+double sequential_half_width_95(std::span<const double> values);
 inline constexpr std::size_t kLeastSequential = 10;
-inline double sequential_half_width_95(std::span<const double> values) {
-  if (values.size() < kLeastSequential) return std::numeric_limits<double>::infinity();
-  const auto freedom = static_cast<double>(values.size() - 1);
-  // The 99 % quantile of Student's t by its expansion about the normal quantile (Abramowitz and Stegun 26.7.5), which
-  // is accurate to 0.001 for at least nine degrees of freedom.
-  constexpr double z = 2.326348, z3 = z * z * z, z5 = z3 * z * z, z7 = z5 * z * z;
-  const double t = z + (z3 + z) / (4 * freedom) + (5 * z5 + 16 * z3 + 3 * z) / (96 * freedom * freedom) +
-                   (3 * z7 + 19 * z5 + 17 * z3 - 15 * z) / (384 * freedom * freedom * freedom);
-  double mean = 0, squares = 0;
-  for (const double value : values) mean += value / static_cast<double>(values.size());
-  for (const double value : values) squares += (value - mean) * (value - mean);
-  return t * std::sqrt(squares / freedom / static_cast<double>(values.size()));
-}
 
 /// A half width as a share of the mean.
-inline double relative_to_mean(double half_width, std::span<const double> values) {
-  double sum = 0;
-  for (const double value : values) sum += value;
-  return sum == 0 ? std::numeric_limits<double>::infinity()
-                  : half_width / std::abs(sum / static_cast<double>(values.size()));
-}
+double relative_to_mean(double half_width, std::span<const double> values);
+
+/// Estimate of a figure from repetitions: the median, with a 95 % interval on logarithms (Student's t, scaled by the
+/// variance of the median). Reports show the same median, but their intervals also use the other points of the run.
+struct Estimate {
+  double median = 0;
+  /// Interval: median / e^reach to median · e^reach; absent for one repetition or for zeros.
+  std::optional<double> reach;
+
+  /// " ± 5 %", or " within 1.5 x" for 30 % and more; empty without an interval.
+  std::string spread_text() const;
+};
+
+/// Requires at least one value.
+Estimate estimate_of(std::vector<double> values);
+
+/// Ratio of the larger median to the smaller one: "2 x"; "unclear" if the intervals overlap, "once" if one has no
+/// interval.
+std::string comparison(const Estimate&, const Estimate&);
+
+/// Heading of a list of best results.
+std::string best_heading(bool cpu);
+
+/// A straight line through equally spaced values, by least squares.
+struct Trend {
+  double mean = 0;
+  double slope = 0;  ///< per step
+  double error = 0;  ///< standard error of the slope, assuming independent deviations
+};
+
+/// Fits a line. With fewer than three values the slope is 0.
+Trend trend_of(std::span<const double> values);
 
 }  // namespace feedrate

@@ -16,6 +16,7 @@
 #include <sstream>
 
 #include "common/error.hpp"
+#include "common/own_executable.hpp"
 #include "experiments/harness/say.hpp"
 
 namespace feedrate {
@@ -32,15 +33,12 @@ struct Pipe {
 
 }  // namespace
 
-Side::Side(std::string name, const std::vector<std::string>& words, const std::filesystem::path& log)
+Side::Side(std::string name, std::vector<std::string> words, const std::filesystem::path& log)
     : name_(std::move(name)), log_(log) {
   const Pipe questions, answers;
   const int out = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (out < 0) throw Failure(fmt::format("{}: {}", log.string(), std::strerror(errno)));
-  std::vector<char*> raw;
-  raw.reserve(words.size() + 1);
-  for (const std::string& word : words) raw.push_back(const_cast<char*>(word.c_str()));
-  raw.push_back(nullptr);
+  const std::vector<char*> raw = raw_words(words);
   const pid_t parent = getpid();
   child_ = fork();
   if (child_ == 0) {
@@ -56,17 +54,16 @@ Side::Side(std::string name, const std::vector<std::string>& words, const std::f
   ::close(out);
   ::close(questions.read);
   ::close(answers.write);
-  to_ = questions.write, from_ = answers.read;
+  requests_ = FileBuffer(questions.write, std::ios::out);
+  answers_ = FileBuffer(answers.read, std::ios::in);
   if (child_ < 0) throw Failure("could not fork a process for a side of the comparison");
 }
 
 Side::~Side() { close(); }
 
 void Side::close() {
-  for (int* end : {&to_, &from_}) {
-    if (*end >= 0) ::close(*end);
-    *end = -1;
-  }
+  requests_.close();
+  answers_.close();
   if (child_ > 0) waitpid(child_, nullptr, 0);
   child_ = -1;
 }
@@ -81,29 +78,17 @@ std::string Side::why_ended() const {
 }
 
 Json Side::read() {
-  std::size_t end = 0;
-  while ((end = unread_.find('\n')) == std::string::npos) {
-    char bytes[4096];
-    const ssize_t count = ::read(from_, bytes, sizeof bytes);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) throw Failure(why_ended());
-    unread_.append(bytes, static_cast<std::size_t>(count));
-  }
-  const std::string line = unread_.substr(0, end);
-  unread_.erase(0, end + 1);
+  std::string line;
+  if (std::istream answers(&answers_); !std::getline(answers, line)) throw Failure(why_ended());
   Json answer = Json::parse(line, nullptr, false);
   if (answer.is_discarded()) throw Failure(fmt::format("side {}: invalid answer '{}'", name_, line));
   return answer;
 }
 
 void Side::ask(std::uint64_t point, std::uint64_t pair, std::uint64_t start) {
-  const std::string question = Json{{"point", point}, {"pair", pair}, {"start", start}}.dump() + "\n";
-  for (std::size_t sent = 0; sent < question.size();) {
-    const ssize_t count = ::write(to_, question.data() + sent, question.size() - sent);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) throw Failure(why_ended());
-    sent += static_cast<std::size_t>(count);
-  }
+  std::ostream requests(&requests_);
+  requests << Json{{"point", point}, {"pair", pair}, {"start", start}}.dump() << std::endl;
+  if (!requests) throw Failure(why_ended());
 }
 
 void measure_pairs(

@@ -2,6 +2,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <ext/stdio_filebuf.h>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -16,7 +17,7 @@ namespace feedrate {
 class Side {
  public:
   /// Starts the process; its stderr is appended to `log`. Throws Failure.
-  Side(std::string name, const std::vector<std::string>& words, const std::filesystem::path& log);
+  Side(std::string name, std::vector<std::string> words, const std::filesystem::path& log);
   Side(Side&&) = delete;
   ~Side();
 
@@ -29,13 +30,13 @@ class Side {
   void close();
 
  private:
+  using FileBuffer = __gnu_cxx::stdio_filebuf<char>;
   std::string why_ended() const;
 
   std::string name_;
   std::filesystem::path log_;
   pid_t child_ = -1;
-  int to_ = -1, from_ = -1;
-  std::string unread_;
+  FileBuffer requests_, answers_;
 };
 
 /// Measures every point in pairs on both sides. Points are visited in an order shuffled by `seed`. Each visit measures

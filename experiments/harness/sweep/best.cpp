@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "experiments/harness/measure/estimate.hpp"
+#include "experiments/harness/measure/statistics.hpp"
 #include "experiments/harness/sweep/repeats.hpp"
 
 namespace feedrate {

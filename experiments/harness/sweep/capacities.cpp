@@ -19,43 +19,7 @@ constexpr double kLongest = 10;  // longest try at low rates, in multiples of th
 /// Share of a search's time that may be spent before its confirmation.
 constexpr double kFirstShare = 0.7;
 
-double messages_needed(const Slo& slo) {
-  static const std::map<std::string, double> kTail{{"p50", 0.5}, {"p90", 0.1}, {"p99", 0.01}, {"p999", 0.001}};
-  return kTails / kTail.at(slo.percentile);
-}
-
-const char* text_of(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::open:
-      return "open";
-    case Verdict::sustained:
-      return "sustained";
-    case Verdict::not_sustained:
-      return "not sustained";
-    default:
-      return "undecided";
-  }
-}
-
-Json to_json(const Capacity& found) {
-  Json rates = Json::array(), probes = Json::array();
-  for (const Judged& one : found.rates) {
-    rates.push_back({{"rate", one.rate},
-                     {"part", one.part},
-                     {"tries", one.tries},
-                     {"kept", one.kept},
-                     {"verdict", text_of(one.verdict)}});
-  }
-  for (const Probe& one : found.probes) {
-    probes.push_back(
-        {{"id", one.row}, {"rate", one.rate}, {"kept", one.kept}, {"disturbed", one.disturbed}, {"why", one.why}});
-  }
-  return {{"low", found.low},
-          {"high", found.high},
-          {"limit", found.limit},
-          {"rates", std::move(rates)},
-          {"probes", std::move(probes)}};
-}
+double messages_needed(const Slo& slo) { return kTails / slo.tail; }
 
 }  // namespace
 
@@ -80,7 +44,7 @@ Capacities::Capacities(Session& session, Results& results, const std::vector<Res
     if (row.value("kind", "") != "cell") continue;
     const std::string key = row.at("params").dump();
     ++measured_[key];
-    if (row.value("cause", "") != feedrate::text_of(Cause::interrupted)) earlier_[key].push_back(row);
+    if (row.value("cause", "") != text_of(Cause::interrupted)) earlier_[key].push_back(row);
   }
 }
 
@@ -90,7 +54,7 @@ void Capacities::find(const Resolution& resolution, const std::vector<Slo>& slos
     Search search{resolution, slo, CapacitySearch({}), answer_row(resolution, slo, repetition)};
     if (!resolution.impossible.empty()) {
       search.answer["status"] = "skipped";
-      search.answer["cause"] = feedrate::text_of(Cause::impossible);
+      search.answer["cause"] = text_of(Cause::impossible);
       search.answer["reason"] = resolution.impossible;
     } else {
       do_part(search, kFirstShare, [&](const CapacitySearch::Try& probe) {
@@ -255,7 +219,7 @@ void Capacities::do_part(Search& search, double share, const std::function<void(
       limit += limit.empty() ? "the time limit was reached" : "; the time limit was reached";
     }
   } catch (const Failure& failure) {
-    answer["status"] = feedrate::text_of(Status::failed);
+    answer["status"] = text_of(Status::failed);
     answer["cause"] = text_of(interrupted() ? Cause::interrupted : Cause::error);
     answer["reason"] = failure.what();
   }

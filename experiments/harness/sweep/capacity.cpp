@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 
@@ -29,18 +30,44 @@ std::uint64_t between(std::uint64_t low, std::uint64_t high) {
 
 }  // namespace
 
+const char* text_of(Verdict verdict) {
+  constexpr std::array kTexts{"open", "sustained", "not sustained", "undecided"};  // in the order of the enumerators
+  return kTexts.at(static_cast<std::size_t>(verdict));
+}
+
+Json to_json(const Capacity& found) {
+  Json rates = Json::array(), probes = Json::array();
+  for (const Judged& one : found.rates) {
+    rates.push_back({{"rate", one.rate},
+                     {"part", one.part},
+                     {"tries", one.tries},
+                     {"kept", one.kept},
+                     {"verdict", text_of(one.verdict)}});
+  }
+  for (const Probe& one : found.probes) {
+    probes.push_back(
+        {{"id", one.row}, {"rate", one.rate}, {"kept", one.kept}, {"disturbed", one.disturbed}, {"why", one.why}});
+  }
+  return {{"low", found.low},
+          {"high", found.high},
+          {"limit", found.limit},
+          {"rates", std::move(rates)},
+          {"probes", std::move(probes)}};
+}
+
 Slo parse_slo(const std::string& text) {
   constexpr auto kAllowed = "PERCENTILE:TIME with p50, p90, p99 or p999 and ns, us, ms or s, for example p99:50us";
   const auto colon = text.find(':');
   if (colon == std::string::npos) throw BadInput("--slo", text, kAllowed);
-  Slo slo{text.substr(0, colon), 0, text};
+  Slo slo{text.substr(0, colon), 0, 0, text};
+  static const std::map<std::string, double> kTails{{"p50", 0.5}, {"p90", 0.1}, {"p99", 0.01}, {"p999", 0.001}};
   static const std::map<std::string, double> kUnits{{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
   const std::string time = text.substr(colon + 1);
   const auto letters = time.find_first_not_of("0123456789.");
   const auto unit = letters == std::string::npos ? kUnits.end() : kUnits.find(time.substr(letters));
-  const bool known =
-      slo.percentile == "p50" || slo.percentile == "p90" || slo.percentile == "p99" || slo.percentile == "p999";
-  if (!known || unit == kUnits.end() || letters == 0) throw BadInput("--slo", text, kAllowed);
+  const auto tail = kTails.find(slo.percentile);
+  if (tail == kTails.end() || unit == kUnits.end() || letters == 0) throw BadInput("--slo", text, kAllowed);
+  slo.tail = tail->second;
   slo.bound_ns = parse_number("--slo", time.substr(0, letters)) * unit->second;
   if (!(slo.bound_ns > 0)) throw BadInput("--slo", text, kAllowed);
   return slo;
@@ -170,6 +197,18 @@ Capacity CapacitySearch::answer() const {
   capacity.limit_at = failed->first;
   capacity.limit = fmt::format("met in {} of {} tries: {}", kept, tries, why_missed(probes_, failed->first));
   return capacity;
+}
+
+void RateTest::add(bool kept) {
+  static const double kKept = std::log(kAtLeast / kAtMost), kMissed = std::log((1 - kAtLeast) / (1 - kAtMost));
+  static const double kEnough = std::log((1 - kError) / kError);
+  evidence_ += kept ? kKept : kMissed;
+  kept_ += kept ? 1 : 0;
+  ++tries_;
+  if (verdict_ != Verdict::open) return;
+  if (evidence_ >= kEnough) verdict_ = Verdict::sustained;
+  if (evidence_ <= -kEnough) verdict_ = Verdict::not_sustained;
+  if (verdict_ == Verdict::open && tries_ >= kMaxTries) verdict_ = Verdict::undecided;
 }
 
 }  // namespace feedrate

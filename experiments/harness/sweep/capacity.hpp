@@ -6,13 +6,37 @@
 #include <vector>
 
 #include "experiments/harness/measure/experiment.hpp"
-#include "experiments/harness/sweep/rate_test.hpp"
 
 namespace feedrate {
+
+enum class Verdict { open, sustained, not_sustained, undecided };
+const char* text_of(Verdict);
+
+/// Decides from successive tries whether a rate is sustained: Wald's sequential probability ratio test (Sequential
+/// Tests of Statistical Hypotheses, 1945) between "the bound is met in at most 70 % of tries" and "in at least 95 %",
+/// with an error of 5 % each way. The evidence of a try does not depend on earlier tries. Ten tries in a row that meet
+/// the bound decide, or two that miss it. A rate between the two shares may remain undecided.
+class RateTest {
+ public:
+  static constexpr double kAtMost = 0.70, kAtLeast = 0.95, kError = 0.05;
+  static constexpr unsigned kMaxTries = 40;
+
+  void add(bool kept);
+  /// The first decision is final; later tries do not change it.
+  Verdict verdict() const { return verdict_; }
+  unsigned kept() const { return kept_; }
+  unsigned tries() const { return tries_; }
+
+ private:
+  double evidence_ = 0;  // logarithm of the likelihood ratio in favour of "at least"
+  unsigned kept_ = 0, tries_ = 0;
+  Verdict verdict_ = Verdict::open;
+};
 
 /// A bound on latency: "p99:50us".
 struct Slo {
   std::string percentile;  ///< p50, p90, p99 or p999
+  double tail = 0;         ///< share of the messages beyond the percentile
   double bound_ns = 0;
   std::string text;
   std::string figure = "latency_ns";  ///< the figure to which the percentile belongs
@@ -53,6 +77,9 @@ struct Capacity {
   std::vector<Judged> rates;        ///< in order of rate and part
   std::vector<Probe> probes;        ///< every try, in order
 };
+
+/// The `capacity` of an answer's row.
+Json to_json(const Capacity&);
 
 struct SearchSettings {
   std::uint64_t start = 1000, least = 10, most = 500'000'000;

@@ -15,7 +15,6 @@
 #include "experiments/harness/sweep/progress.hpp"
 #include "experiments/harness/sweep/repeats.hpp"
 #include "experiments/harness/sweep/tune.hpp"
-#include "experiments/harness/sweep/tuned_spec.hpp"
 
 namespace feedrate {
 namespace {

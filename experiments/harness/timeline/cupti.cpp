@@ -17,7 +17,11 @@ std::unique_ptr<ActivityRecorder> open_activity_recorder(std::size_t) { throw Fa
 
 #include <link.h>
 
+#include <algorithm>
 #include <array>
+#include <cstdlib>
+#include <functional>
+#include <initializer_list>
 #include <string_view>
 
 #include "common/clock.hpp"
@@ -26,6 +30,22 @@ std::unique_ptr<ActivityRecorder> open_activity_recorder(std::size_t) { throw Fa
 
 namespace feedrate {
 namespace {
+
+/// Search order: the loader's own paths, a bundle's folder, then the folders of CUDA's packages. The header's version
+/// is first. Only record members that exist in all versions are read.
+constexpr std::array kPlaces{
+    "libcupti.so.13",
+    "$ORIGIN/../lib/libcupti.so.13",
+    "/usr/local/cuda/lib64/libcupti.so.13",
+    "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so.13",
+    "libcupti.so.12",
+    "$ORIGIN/../lib/libcupti.so.12",
+    "/usr/local/cuda/lib64/libcupti.so.12",
+    "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so.12",
+    "libcupti.so",
+    "/usr/local/cuda/lib64/libcupti.so",
+    "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so",
+};
 
 // CUPTI's callbacks are plain functions without a context argument, so this global variable refers to the recorder in
 // use. Buffers may outlive the recorder: CUPTI owns the buffers that it holds.
@@ -89,8 +109,8 @@ std::string plain_name(std::string_view name) {
   return std::string(name.substr(0, name.find('_')));
 }
 
-template <std::size_t n>
-Calls calls_of(CUpti_CallbackDomain domain, CUpti_CallbackId ids, const std::array<std::string_view, n>& beginnings) {
+/// The calls whose names have one of these beginnings.
+Calls calls_of(CUpti_CallbackDomain domain, CUpti_CallbackId ids, std::initializer_list<std::string_view> beginnings) {
   Calls calls;
   for (CUpti_CallbackId id = 1; id < ids; ++id) {
     const char* name = nullptr;
@@ -102,53 +122,34 @@ Calls calls_of(CUpti_CallbackDomain domain, CUpti_CallbackId ids, const std::arr
   return calls;
 }
 
-Calls runtime_calls() {
-  return calls_of(
-      CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_RUNTIME_TRACE_CBID_SIZE,
-      std::array<std::string_view, 5>{"cudaLaunch", "cudaMemcpy", "cudaMemset", "cudaEventRecord", "cudaGraphLaunch"});
-}
-
-Calls driver_calls() {
-  return calls_of(CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_SIZE,
-                  std::array<std::string_view, 1>{"cuStreamWriteValue"});
-}
-
 /// Enables CUPTI's tracing for its lifetime.
 class Tracing {
  public:
-  Tracing(const Calls& runtime, const Calls& driver) {
-    try {
-      for (const auto kind : {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
-                              CUPTI_ACTIVITY_KIND_MEMCPY2, CUPTI_ACTIVITY_KIND_MEMSET, CUPTI_ACTIVITY_KIND_MARKER}) {
-        cupti().enable(kind);
-        kinds_.push_back(kind);
+  /// Delegates, so that the destructor also runs if enabling fails halfway.
+  Tracing(const Calls& runtime, const Calls& driver) : Tracing() {
+    for (const auto kind : {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
+                            CUPTI_ACTIVITY_KIND_MEMCPY2, CUPTI_ACTIVITY_KIND_MEMSET, CUPTI_ACTIVITY_KIND_MARKER}) {
+      cupti().enable(kind);
+      undo_.emplace_back([kind] { cupti().disable.result(kind); });
+    }
+    for (const auto& [calls, enable] :
+         {std::pair{&runtime, &cupti().enable_runtime}, {&driver, &cupti().enable_driver}}) {
+      for (const auto& [id, name] : *calls) {
+        (*enable)(id, 1);
+        undo_.emplace_back([enable, id] { enable->result(id, 0); });
       }
-      for (const auto& [id, name] : runtime) {
-        cupti().enable_runtime(id, 1);
-        runtime_.push_back(id);
-      }
-      for (const auto& [id, name] : driver) {
-        cupti().enable_driver(id, 1);
-        driver_.push_back(id);
-      }
-    } catch (...) {
-      stop();
-      throw;
     }
   }
-  ~Tracing() { stop(); }
+  ~Tracing() {
+    for (auto undo = undo_.rbegin(); undo != undo_.rend(); ++undo) (*undo)();
+    cupti().flush.result(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);  // returns the recorder's buffers
+  }
   Tracing(const Tracing&) = delete;
   Tracing& operator=(const Tracing&) = delete;
 
  private:
-  void stop() {
-    for (const auto id : driver_) cupti().enable_driver.result(id, 0);
-    for (const auto id : runtime_) cupti().enable_runtime.result(id, 0);
-    for (const auto kind : kinds_) cupti().disable.result(kind);
-    cupti().flush.result(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);  // returns the recorder's buffers
-  }
-  std::vector<CUpti_ActivityKind> kinds_;
-  std::vector<CUpti_CallbackId> runtime_, driver_;
+  Tracing() = default;
+  std::vector<std::function<void()> > undo_;
 };
 
 class CuptiRecorder final : public ActivityRecorder {
@@ -197,7 +198,9 @@ class CuptiRecorder final : public ActivityRecorder {
     return dropped;
   }
 
-  const Calls runtime_ = runtime_calls(), driver_ = driver_calls();
+  const Calls runtime_ = calls_of(CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_RUNTIME_TRACE_CBID_SIZE,
+                                  {"cudaLaunch", "cudaMemcpy", "cudaMemset", "cudaEventRecord", "cudaGraphLaunch"});
+  const Calls driver_ = calls_of(CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_SIZE, {"cuStreamWriteValue"});
   RecordBuffers buffers_;
   InUse in_use_;
   std::unique_ptr<Tracing> tracing_;  // destroyed first
@@ -205,6 +208,31 @@ class CuptiRecorder final : public ActivityRecorder {
 };
 
 }  // namespace
+
+void* open_cupti_library() {
+  for (const char* place : kPlaces) {
+    // CUPTI has its own threads and handlers, so it is never unloaded.
+    if (void* library = dlopen(place, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)) return library;
+  }
+  return nullptr;
+}
+
+std::string Cupti::unavailable() const {
+  if (library == nullptr) return fmt::format("CUPTI is missing: found neither {} nor another version", kPlaces[0]);
+  std::string reason;
+  const auto need = [&](const auto& function) {
+    if (!function.there()) reason = fmt::format("this CUPTI is too old: it has no {}", function.name());
+  };
+  const auto need_all = [&](const auto&... functions) { (need(functions), ...); };
+  need_all(enable, disable, enable_runtime, enable_driver, flush, next_record, dropped, callbacks, clock, set_attribute,
+           callback_name, result_string, thread_ids);
+  return reason;
+}
+
+const Cupti& cupti() {
+  static const Cupti library;
+  return library;
+}
 
 std::string cupti_unavailable() { return cupti().unavailable(); }
 

@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "experiments/harness/kernels/kernel_timer.hpp"
-#include "experiments/harness/kernels/rotation.hpp"
 #include "experiments/harness/measure/session.hpp"
 #include "tests/example/hopper_products/products.hpp"
 

@@ -8,7 +8,6 @@
 #include "experiments/feeding/axes.hpp"
 #include "experiments/harness/load/mix.hpp"
 #include "experiments/harness/load/schedule.hpp"
-#include "experiments/harness/load/trace_file.hpp"
 
 namespace feedrate::test {
 namespace {

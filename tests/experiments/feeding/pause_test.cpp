@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "common/threads/threads.hpp"
-#include "experiments/harness/limits/host_pause.hpp"
+#include "experiments/harness/limits/device_limits.hpp"
 #include "tests/support/cells.hpp"
 
 namespace feedrate::test {

@@ -4,7 +4,6 @@
 
 #include "common/error.hpp"
 #include "experiments/harness/measure/session.hpp"
-#include "experiments/overlap/costs.hpp"
 #include "experiments/overlap/stage_times.hpp"
 #include "variants/overlap/strategy.hpp"
 

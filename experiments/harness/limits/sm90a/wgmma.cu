@@ -1,7 +1,6 @@
 #include <type_traits>
 
 #include "experiments/harness/limits/cuda_probe.hpp"
-#include "experiments/harness/limits/tensor_types.hpp"
 
 /// Tensor cores with warpgroup instructions, which exist only on compute capability 9.0 (PTX ISA, "wgmma.mma_async").
 namespace feedrate {
@@ -101,8 +100,10 @@ __global__ void __launch_bounds__(128 * kGroups, 1) wgmma_kernel(std::uint32_t o
   found[blockIdx.x * blockDim.x + threadIdx.x] = least;
 }
 
+}  // namespace
+
 template <TensorType type>
-double rate_of(unsigned processors) {
+double wgmma_operations_per_second(unsigned processors) {
   constexpr Ones kOnes = ones_of(type);
   constexpr unsigned kThreads = 128 * kGroups;
   const double instructions = static_cast<double>(kQueued) * kBatches * kGroups * processors;
@@ -111,24 +112,10 @@ double rate_of(unsigned processors) {
            wgmma_kernel<type><<<processors, kThreads, 0, stream>>>(kOnes.word, 0, found);
          });
 }
-
-}  // namespace
-
-double wgmma_operations_per_second(TensorType type, unsigned processors) {
-  switch (type) {
-    case TensorType::f8:
-      return rate_of<TensorType::f8>(processors);
-    case TensorType::f16:
-      return rate_of<TensorType::f16>(processors);
-    case TensorType::bf16:
-      return rate_of<TensorType::bf16>(processors);
-    case TensorType::tf32:
-      return rate_of<TensorType::tf32>(processors);
-    case TensorType::i8:
-      return rate_of<TensorType::i8>(processors);
-    default:
-      throw Failure("no warpgroup instruction multiplies doubles");
-  }
-}
+template double wgmma_operations_per_second<TensorType::f8>(unsigned);
+template double wgmma_operations_per_second<TensorType::f16>(unsigned);
+template double wgmma_operations_per_second<TensorType::bf16>(unsigned);
+template double wgmma_operations_per_second<TensorType::tf32>(unsigned);
+template double wgmma_operations_per_second<TensorType::i8>(unsigned);
 
 }  // namespace feedrate

@@ -17,19 +17,6 @@ namespace feedrate {
 /// millions of calls. Driver calls made by the runtime are left out, because they would appear twice.
 using Calls = std::map<CUpti_CallbackId, std::string>;
 
-inline Activity::Kind copy_kind(std::uint8_t kind) {
-  switch (kind) {
-    case CUPTI_ACTIVITY_MEMCPY_KIND_HTOD:
-    case CUPTI_ACTIVITY_MEMCPY_KIND_HTOA:
-      return Activity::Kind::to_device;
-    case CUPTI_ACTIVITY_MEMCPY_KIND_DTOH:
-    case CUPTI_ACTIVITY_MEMCPY_KIND_ATOH:
-      return Activity::Kind::to_host;
-    default:
-      return Activity::Kind::other_copy;
-  }
-}
-
 inline std::string demangled(const char* name) {
   int status = 0;
   const std::unique_ptr<char, decltype(&std::free)> plain(abi::__cxa_demangle(name, nullptr, nullptr, &status),
@@ -51,9 +38,11 @@ class RecordReader {
       case CUPTI_ACTIVITY_KIND_MEMCPY:
         return copy(as<CUpti_ActivityMemcpy5>(record));
       case CUPTI_ACTIVITY_KIND_MEMCPY2:
-        return peer_copy(as<CUpti_ActivityMemcpyPtoP4>(record));
-      case CUPTI_ACTIVITY_KIND_MEMSET:
-        return memset(as<CUpti_ActivityMemset4>(record));
+        return copy(as<CUpti_ActivityMemcpyPtoP4>(record));
+      case CUPTI_ACTIVITY_KIND_MEMSET: {
+        const auto& memset = as<CUpti_ActivityMemset4>(record);
+        return work(memset, Activity::Kind::memset, "memset", memset.bytes);
+      }
       case CUPTI_ACTIVITY_KIND_RUNTIME:
         return call(as<CUpti_ActivityAPI>(record), runtime_);
       case CUPTI_ACTIVITY_KIND_DRIVER:
@@ -85,52 +74,44 @@ class RecordReader {
   void add(Activity activity) {
     if (activity.end_ns > since_ns_) recording_.activities.push_back(std::move(activity));
   }
-  void add_timed(Activity activity) {
-    if (activity.begin_ns == 0 || activity.end_ns == 0) {
+  /// Adds work on the GPU.
+  template <class Record>
+  void work(const Record& record, Activity::Kind kind, const std::string& name, std::uint64_t bytes = 0) {
+    if (record.start == 0 || record.end == 0) {
       ++recording_.untimed;
-    } else {
-      add(std::move(activity));
+      return;
     }
+    std::uint32_t correlation = record.correlationId;
+    if constexpr (requires { record.runtimeCorrelationId; }) {
+      // If the runtime was called, the driver's correlation differs from the runtime's.
+      if (record.runtimeCorrelationId != 0) correlation = record.runtimeCorrelationId;
+    }
+    add({.kind = kind,
+         .name = name,
+         .begin_ns = record.start,
+         .end_ns = record.end,
+         .stream = record.streamId,
+         .correlation = correlation,
+         .bytes = bytes});
   }
-
   void kernel(const CUpti_ActivityKernel9& record) {
     // CUPTI uses the same string pointer for all launches of a kernel.
     std::string& name = kernel_names_[record.name];
     if (name.empty()) name = record.name == nullptr ? "kernel" : demangled(record.name);
-    add_timed({.kind = Activity::Kind::kernel,
-               .name = name,
-               .begin_ns = record.start,
-               .end_ns = record.end,
-               .stream = record.streamId,
-               .correlation = record.correlationId});
+    work(record, Activity::Kind::kernel, name);
   }
-  void copy(const CUpti_ActivityMemcpy5& record) {
-    // If the runtime was called, the driver's correlation differs from the runtime's.
-    const std::uint32_t runtime = record.runtimeCorrelationId;
-    add_copy(record.copyKind, record, runtime != 0 ? runtime : record.correlationId);
-  }
-  void peer_copy(const CUpti_ActivityMemcpyPtoP4& record) { add_copy(record.copyKind, record, record.correlationId); }
   template <class Record>
-  void add_copy(std::uint8_t copied, const Record& record, std::uint32_t correlation) {
-    const Activity::Kind kind = copy_kind(copied);
-    add_timed({.kind = kind,
-               .name = kind == Activity::Kind::to_device ? "copy to device"
-                       : kind == Activity::Kind::to_host ? "copy to host"
-                                                         : "copy",
-               .begin_ns = record.start,
-               .end_ns = record.end,
-               .stream = record.streamId,
-               .correlation = correlation,
-               .bytes = record.bytes});
-  }
-  void memset(const CUpti_ActivityMemset4& record) {
-    add_timed({.kind = Activity::Kind::memset,
-               .name = "memset",
-               .begin_ns = record.start,
-               .end_ns = record.end,
-               .stream = record.streamId,
-               .correlation = record.correlationId,
-               .bytes = record.bytes});
+  void copy(const Record& record) {
+    switch (record.copyKind) {
+      case CUPTI_ACTIVITY_MEMCPY_KIND_HTOD:
+      case CUPTI_ACTIVITY_MEMCPY_KIND_HTOA:
+        return work(record, Activity::Kind::to_device, "copy to device", record.bytes);
+      case CUPTI_ACTIVITY_MEMCPY_KIND_DTOH:
+      case CUPTI_ACTIVITY_MEMCPY_KIND_ATOH:
+        return work(record, Activity::Kind::to_host, "copy to host", record.bytes);
+      default:
+        return work(record, Activity::Kind::other_copy, "copy", record.bytes);
+    }
   }
   void call(const CUpti_ActivityAPI& record, const Calls& calls) {
     const auto found = calls.find(record.cbid);

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <thread>
 
-#include "experiments/harness/kernels/rotation.hpp"
 #include "kernels/launch.cuh"
 
 namespace feedrate {

@@ -1,5 +1,5 @@
 // NVML samples of a real GPU. They need CUDA only for the device's bus address.
-#include "experiments/harness/machine/nvml.hpp"
+#include "experiments/harness/machine/gpu_sample.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 #include "experiments/harness/sweep/halving.hpp"
 
-#include "experiments/harness/sweep/row_lines.hpp"
+#include "experiments/harness/sweep/recorder.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,7 @@
-#include "experiments/daemons/supervise.hpp"
+#include "experiments/daemons/daemon.hpp"
 
 #include <fmt/format.h>
+#include <spdlog/pattern_formatter.h>
 #include <spdlog/spdlog.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -10,10 +11,13 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <memory>
+#include <string>
 #include <thread>
 
 #include "common/error.hpp"
 #include "common/own_executable.hpp"
+#include "experiments/harness/json.hpp"
 #include "experiments/harness/measure/session.hpp"
 
 namespace feedrate {
@@ -47,12 +51,24 @@ int wait_for(pid_t child) {
   return status;
 }
 
+/// The message as a JSON string; bytes that are not UTF-8 are escaped.
+class JsonText final : public spdlog::custom_flag_formatter {
+ public:
+  void format(const spdlog::details::log_msg& message, const std::tm&, spdlog::memory_buf_t& to) override {
+    const std::string text = dumped(std::string(message.payload.begin(), message.payload.end()));
+    to.append(text.data(), text.data() + text.size());
+  }
+  std::unique_ptr<custom_flag_formatter> clone() const override { return std::make_unique<JsonText>(); }
+};
+
 }  // namespace
 
-int supervise(const std::vector<std::string>& child) {
+int supervise(std::vector<std::string> arguments) {
+  std::erase_if(arguments, [](const std::string& word) { return word.starts_with("--supervise"); });
   std::vector<std::string> words = launcher_words();
-  words.insert(words.end(), child.begin(), child.end());
-  std::signal(SIGCHLD, SIG_DFL);  // otherwise waitpid could not return the child's status
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  words.emplace_back("--supervise=false");  // overrides a config file
+  std::signal(SIGCHLD, SIG_DFL);            // otherwise waitpid could not return the child's status
   double pause = kFirstPause;
   for (bool first = true;; first = false) {
     const auto begin = std::chrono::steady_clock::now();
@@ -75,6 +91,13 @@ int supervise(const std::vector<std::string>& child) {
     if (interrupted()) return 0;  // no child is running; another worker takes over its tasks
     pause = std::min(2 * pause, kLongestPause);
   }
+}
+
+void log_as_json() {
+  auto formatter = std::make_unique<spdlog::pattern_formatter>(spdlog::pattern_time_type::utc);
+  formatter->add_flag<JsonText>('*').set_pattern(
+      R"({"time":"%Y-%m-%dT%H:%M:%S.%eZ","level":"%l","process":%P,"message":%*})");
+  spdlog::set_formatter(std::move(formatter));
 }
 
 }  // namespace feedrate
