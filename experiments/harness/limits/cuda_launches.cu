@@ -47,8 +47,9 @@ cudaGraphNode_t add_kernel(cudaGraph_t graph, void* kernel, unsigned threads, vo
 }
 
 double graph_launch_sync_ns(LimitProbe&) {
+  void* no_arguments[] = {nullptr};
   const ReadyGraph graph(
-      [](cudaGraph_t made) { add_kernel(made, reinterpret_cast<void*>(empty_kernel), 1, nullptr, nullptr); });
+      [&](cudaGraph_t made) { add_kernel(made, reinterpret_cast<void*>(empty_kernel), 1, no_arguments, nullptr); });
   return median_run_ns([&](cudaStream_t stream) { graph.launch(stream); });
 }
 

@@ -1,9 +1,11 @@
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "experiments/harness/measure/columns.hpp"
+#include "experiments/harness/measure/experiment.hpp"
 #include "experiments/harness/sweep/results.hpp"
 
 namespace feedrate {
@@ -50,5 +52,8 @@ class Progress {
 
 /// A warning if some of the points spin more threads than there are cores; else empty.
 std::string crowded_text(const ExperimentInfo&, const std::vector<Resolution>& points, unsigned cores);
+
+/// The experiment's own summary; by default, the best variant and the runner-up for each headline figure.
+std::unique_ptr<Summary> summary_of(const ExperimentInfo&);
 
 }  // namespace feedrate

@@ -11,7 +11,6 @@
 #include "common/threads/threads.hpp"
 #include "common/units.hpp"
 #include "experiments/harness/say.hpp"
-#include "experiments/harness/sweep/best.hpp"
 #include "experiments/harness/sweep/progress.hpp"
 #include "experiments/harness/sweep/repeats.hpp"
 #include "experiments/harness/sweep/tune.hpp"
