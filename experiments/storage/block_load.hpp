@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/device/device.hpp"
-#include "experiments/harness/load/endpoint.hpp"
+#include "experiments/harness/load/offer.hpp"
 #include "experiments/storage/file_set.hpp"
 #include "experiments/storage/pattern.hpp"
 #include "kernels/storage/content_kernel.hpp"

@@ -13,7 +13,6 @@
 #include "common/clock.hpp"
 #include "common/error.hpp"
 #include "common/threads/threads.hpp"
-#include "experiments/harness/load/axes.hpp"
 #include "experiments/harness/load/offer.hpp"
 #include "experiments/harness/load/open_load.hpp"
 #include "experiments/harness/machine/machine_monitor.hpp"
@@ -449,8 +448,7 @@ const ExperimentRegistration registered(
     "storage", {.description = "how bytes get from a drive or the page cache into device memory, and back",
                 .axes =
                     [] {
-                      AxisTable table;
-                      table.add("", joined(shared_axes().list(), load_axes().list()));
+                      AxisTable table(joined(shared_axes().list(), load_axes().list()));
                       for (const auto& [name, entry] : Engines::instance().entries()) table.add(name, entry.axes);
                       return table;
                     },
