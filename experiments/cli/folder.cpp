@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 
 #include "common/clock.hpp"
@@ -10,6 +11,8 @@
 
 namespace feedrate {
 namespace {
+
+namespace fs = std::filesystem;
 
 /// Whether the folder's spec differs from that of its last run. Older rows do not record the spec.
 bool spec_edited(const fs::path& directory, const std::vector<Json>& rows) {
