@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
+#include <cstdlib>
 #include <ctime>
 #include <deque>
 #include <vector>
@@ -73,6 +73,7 @@ class Library {
   /// Whether nvidia-fs is loaded, without which cuFile reads through host memory.
   static bool direct() { return ::access("/proc/driver/nvidia-fs/stats", R_OK) == 0; }
 
+  Status (*set_flag)(int, bool) = nullptr;  // absent from older versions, whose default is the same
   Status (*driver_open)() = nullptr;
   Status (*register_file)(void**, FileDescription*) = nullptr;
   void (*deregister_file)(void*) = nullptr;
@@ -94,6 +95,7 @@ class Library {
       unavailable_ = "libcufile.so.0 is not installed (CUDA Toolkit, or PyPI's nvidia-cufile on LD_LIBRARY_PATH)";
       return;
     }
+    set_flag = reinterpret_cast<Status (*)(int, bool)>(::dlsym(library_, "cuFileSetParameterBool"));
     find(driver_open, "cuFileDriverOpen");
     find(register_file, "cuFileHandleRegister");
     find(deregister_file, "cuFileHandleDeregister");
@@ -122,6 +124,16 @@ std::string reason_of(int code) {
   }
   if (code == 5001) return "error 5001: the driver is not initialised; see cufile.log in this folder";
   return "error " + std::to_string(code) + " (CUfileOpError)";
+}
+/// Opens the driver. Without nvidia-fs it works only in compatibility mode, which is allowed here unless a file of the
+/// user's decides.
+Status open_driver() {
+  constexpr int kAllowCompatibilityMode = 1;
+  const Library& library = Library::instance();
+  if (library.set_flag != nullptr && std::getenv("CUFILE_ENV_PATH_JSON") == nullptr) {
+    library.set_flag(kAllowCompatibilityMode, true);
+  }
+  return library.driver_open();
 }
 void check_cufile(Status status, const char* what) {
   if (status.code != 0) throw Failure(std::string(what) + ": " + reason_of(status.code));
@@ -152,7 +164,7 @@ class CufileHandle {
 class Cufile : public Engine {
  public:
   explicit Cufile(const EngineConfig& config) : operation_(config.operation), files_(config), slots_(config.depth) {
-    static const Status kOpened = Library::instance().driver_open();
+    static const Status kOpened = open_driver();
     check_cufile(kOpened, "cuFileDriverOpen");
     for (unsigned i = 0; i < config.files.size(); ++i) handles_.emplace_back(files_.descriptor(i, 0, kDirectAlignment));
     int device = 0;
