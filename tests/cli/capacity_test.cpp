@@ -10,8 +10,8 @@ namespace {
 
 class Capacity : public testing::Test {
  protected:
-  static constexpr auto kSpec = R"({"axes": {"queue": "gpu_ring,host_polled", "payload": "64", "window": 256},
-                                    "run": {"seconds": 0.02, "warmup": 0}})";
+  static constexpr auto kSpec = R"({"axes": {"queue": "gpu_ring,host_polled", "payload": "64", "window": 64},
+                                    "run": {"seconds": 0.05, "warmup": 0}})";
   void SetUp() override { place_.write("s.json", kSpec); }
   std::vector<Json> answers() {
     std::vector<Json> found;

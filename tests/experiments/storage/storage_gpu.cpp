@@ -1,3 +1,4 @@
+#include "common/error.hpp"
 #include "tests/support/storage_engines.hpp"
 
 namespace feedrate {
@@ -9,11 +10,16 @@ TEST_P(StorageEngineOnGpu, MovesEveryBlock) {
   const auto device = open_device("cuda");
   test::EngineChecks checks(GetParam(), *device);
   using storage::Operation;
+  try {
+    checks.reports_the_end_of_a_file();
+  } catch (const Failure& failure) {  // cuFile supports few file systems
+    if (std::string(failure.what()).find("error 5027") != std::string::npos) GTEST_SKIP() << failure.what();
+    throw;
+  }
   for (const bool direct : {false, true}) {
     if (checks.why_unsupported(Operation::read, direct).empty()) checks.reads_every_block(direct);
     if (checks.why_unsupported(Operation::write, direct).empty()) checks.writes_every_block(direct);
   }
-  checks.reports_the_end_of_a_file();
   if (GetParam() != "pread" && GetParam() != "cufile") checks.closes_while_requests_are_in_flight();
 }
 
