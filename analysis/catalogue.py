@@ -38,7 +38,7 @@ class Axis:
 
     @property
     def omitted(self) -> set:
-        """The values that texts leave out: the axis does not apply, or the member's default is in effect."""
+        """The values that the prose leaves out: the axis does not apply, or the member's default is in effect."""
         return DOES_NOT_APPLY | ({"auto", self.default} if self.owners and self.kind == "word" else set())
 
 

@@ -86,7 +86,7 @@ def _margin_option(command: argparse.ArgumentParser) -> None:
         "--margin",
         metavar="PERCENT",
         default="2%",
-        help="the smallest effect of interest; a smaller one counts as the same (default: 2%%)",
+        help="smallest effect of interest; a smaller effect counts as no change (default: 2%%)",
     )
 
 
@@ -96,9 +96,9 @@ def _noise_option(command: argparse.ArgumentParser) -> None:
         metavar="PERCENT[:METRIC]",
         action="append",
         default=[],
-        help="the standard deviation between runs of one code beyond that of their repetitions, as measured by aa "
-        f"(default: {100 * RUN_NOISE:g}%%; use 0%% if one run measured both sides next to each other); can be "
-        "repeated with different metrics",
+        help="standard deviation between runs of the same code, in excess of that between repetitions, as measured by "
+        f"aa (default: {100 * RUN_NOISE:g}%%; use 0%% if both sides were measured next to each other in one run); may "
+        "be given several times, for different metrics",
     )
 
 

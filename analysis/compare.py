@@ -36,7 +36,8 @@ class Rules:
     the command line assumes some."""
 
     margin: float = 0.02  # smallest effect of interest, as a share of A
-    run_noise: dict[str, float] = field(default_factory=dict)  # by metric: standard deviation between runs of one code
+    # By metric: standard deviation between runs of the same code.
+    run_noise: dict[str, float] = field(default_factory=dict)
     smallest_changes: dict[str, float] = field(default_factory=dict)  # by metric: change that a tail must show
 
 
@@ -375,7 +376,7 @@ def _counts(point: pd.Series) -> str:
 def point_table(
     matched: pd.DataFrame, metrics: Sequence[Metric], results: Results, shown: list[str], counted: str, count: Callable
 ) -> Table:
-    """One line per point. `counted`: the heading of the column that `count` returns for a point."""
+    """One row per point. `counted`: the heading of the column that `count` returns for a point."""
     works = ["workload"] if "workload" in matched else []
     columns = [results.experiment.what, *works, "point", counted, *map(_heading, metrics)]
     rows = [

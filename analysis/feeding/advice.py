@@ -43,7 +43,7 @@ def blocks(results: Results) -> list[Block]:
          "the lower ends"),
         (_from_open_loads, "open loads: a rate counts if it and every lower rate were sustained"),
         (_from_closed_loads, "closed loads, which send a message only after an earlier one has returned: their latency "
-         "leaves out the wait of a real load, so the rates are upper limits"),
+         "omits the queueing delay that an open load would see (coordinated omission), so the rates are upper bounds"),
     ):  # fmt: skip
         if choices := choose_from(results):
             return [Heading(TITLE), _table(choices), Text(NOTE.format(source), "note")]

@@ -12,8 +12,8 @@ from .columns import table as table_of
 
 AGAINST = "redis_list"
 NOTE = (
-    f"{figure_text.NOTE} Each queue is shown at its best measured point. In the spec `guarantees` a search, equally long "
-    "for each queue, found the points of “most messages”. The settings of “one message per element” (one, two and four "
+    f"{figure_text.NOTE} Each queue is shown at its best measured point. In the `guarantees` spec a search, equally "
+    "long for each queue, found the points of “most messages”. The settings of “one message per element” (one, two and four "
     "workers) and of lone messages (one in flight) were fixed, not searched for. "
     f"“× {AGAINST}” is the ratio of the medians; its interval combines those of both."
 )
@@ -63,7 +63,7 @@ def prices(results: Results) -> pd.DataFrame:
 
 
 def table(found: pd.DataFrame) -> Table:
-    """One line per queue, one column per measure and payload."""
+    """One row per queue, one column per measure and payload."""
     columns = [Column("queue", lambda queue: queue.line), Column("delivery", lambda queue: queue.delivery)]
     for name, _, metric, _, formatter in MEASURES:
         for payload, some in found[found["measure"] == name].groupby("payload"):

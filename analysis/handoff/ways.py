@@ -41,7 +41,7 @@ def nearest(sizes) -> int:
 
 
 def table(results: Results, some: pd.DataFrame) -> Table:
-    """One line per way. A way that was not measured at the common size has its own size in its line; the line of a way
+    """One row per way. A way that was not measured at the common size has its own size in its row; the row of a way
     that could not run gives the reason."""
     at, rows = usual(some), []
     for variant in some["variant"].unique():

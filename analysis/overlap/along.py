@@ -65,7 +65,7 @@ def _where(results: Results, axis: Axis, some: pd.DataFrame) -> str:
 
 
 def table(results: Results, axis: Axis, some: pd.DataFrame) -> Table:
-    """One line per strategy, one column per value; the last lines are the times of serial and of the slowest stage."""
+    """One row per strategy, one column per value; the last rows are the times of serial and of the slowest stage."""
     steps = sorted(some[axis.name].unique(), key=axis.key)
     at = {step: some[some[axis.name] == step] for step in steps}
     names = some.sort_values(["place", "rank"], kind="stable")["variant"].unique()

@@ -40,8 +40,8 @@ def _where(results: Results, some: pd.DataFrame) -> str:
 
 
 def table(results: Results, pipeline: str, some: pd.DataFrame) -> Table:
-    """One line per strategy. A strategy that was not measured at the common setting has a line for each of its own
-    settings; the line of a strategy that could not run gives the reason."""
+    """One row per strategy. A strategy that was not measured at the common setting has a row for each of its own
+    settings; the row of a strategy that could not run gives the reason."""
     shared = overlap.compared(results, some)
     rest = overlap.standard(results, some[~some["strategy"].isin(shared["strategy"])])
     rows = [[point["variant"], *_figures(results, point)] for _, point in shared.iterrows()]

@@ -40,7 +40,7 @@ class CpuEvent final : public Event {
   double ns_since(const Event& earlier) const override {
     return static_cast<double>(static_cast<std::int64_t>(ready_ns_ - static_cast<const CpuEvent&>(earlier).ready_ns_));
   }
-  /// Returns the number of this recording. Called by the thread that queues.
+  /// Returns the number of this recording. Called by the thread that queues the recording.
   std::uint64_t record() { return ++recorded_; }
   std::uint64_t recorded() const { return recorded_; }
   bool reached(std::uint64_t recording) const { return reached_.load(std::memory_order_acquire) >= recording; }

@@ -36,7 +36,7 @@ std::string first_difference(const std::string& path, const Json& there, const J
     if (path != "spec.run" || members.contains(key)) members[key].second = value;
   }
   for (const auto& [key, values] : members) {
-    if (key == "description" || key == "name") continue;  // they are only for people
+    if (key == "description" || key == "name") continue;  // only for human readers
     const std::string member = fmt::format(fmt::runtime(objects ? "{}.{}" : "{}[{}]"), path, key);
     std::string found = first_difference(member, values.first, values.second);
     if (!found.empty()) return found;

@@ -21,7 +21,7 @@ bool on_command_line(const std::string& option, const std::vector<std::string>& 
 /// or a stray word.
 BadInput unexpected(const CLI::App&);
 
-/// Throws BadInput if `--config` or its variable names a file that can't be read.
+/// Throws BadInput if `--config` or its variable names a file that cannot be read.
 void reject_unreadable_config(const std::vector<std::string>& arguments);
 
 /// Removes the environment variables that Kubernetes and Docker set for a service whose name begins with "feedrate"

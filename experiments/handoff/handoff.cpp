@@ -13,7 +13,7 @@
 #include "experiments/harness/machine/machine_monitor.hpp"
 #include "experiments/harness/measure/session.hpp"
 
-/// The experiment `handoff`: passing a tensor to another process that computes on it (experiments/handoff/README.md).
+/// The `handoff` experiment: passing a tensor to another process that computes on it (experiments/handoff/README.md).
 namespace feedrate::handoff {
 namespace {
 
@@ -122,8 +122,8 @@ class Handoff final : public Experiment {
     Setting setting;
     setting.device = options.device;
     setting.bytes = options.bytes;
-    setting.giver_gpu = session_.gpu_index();
-    setting.taker_gpu = options.to == "other" ? other().value() : setting.giver_gpu;
+    setting.exporter_gpu = session_.gpu_index();
+    setting.importer_gpu = options.to == "other" ? other().value() : setting.exporter_gpu;
     setting.copies_to_peer = options.reach == "copy";
     return setting;
   }

@@ -29,7 +29,7 @@ class Reader {
  public:
   Reader(const std::string& way, const Setting& setting)
       : setting_(setting),
-        device_(open_device(setting.device, setting.taker_gpu)),
+        device_(open_device(setting.device, setting.importer_gpu)),
         importer_(Ways::instance().get("--way", way).importer({setting_, *device_})),
         kernel_{{StageKind::reduce, 1, 1, (setting.bytes - sizeof(ItemHeader)) / 8}, blocks_for(*device_)},
         event_(device_->event()),

@@ -25,7 +25,7 @@
 #include "variants/storage/engine.hpp"
 #include "variants/storage/files.hpp"
 
-/// The experiment `storage`: how bytes get from a drive or the page cache into device memory, and back
+/// The `storage` experiment: how bytes get from a drive or the page cache into device memory, and back
 /// (experiments/storage/README.md).
 namespace feedrate::storage {
 namespace {

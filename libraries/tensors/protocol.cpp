@@ -113,7 +113,7 @@ void check_fields(const Json& json, const OpName& op) {
   }
 }
 
-/// The value is discarded (is_discarded()) if the text is not JSON.
+/// The value is discarded (is_discarded()) if the string is not JSON.
 Json parsed(std::string_view text) { return Json::parse(text, nullptr, false); }
 
 }  // namespace

@@ -197,7 +197,7 @@ Peer peer_of(int socket) {
   if (getsockopt(socket, SOL_SOCKET, kSoPeerPidfd, &process, &size) == 0) {
     peer.process = Descriptor(process);
   } else if (peer.pid != 0) {
-    // An older kernel: the process may have ended meanwhile, but its pid is not reused yet.
+    // An older kernel: the process may have ended since, but its pid has not been reused yet.
     peer.process = Descriptor(static_cast<int>(syscall(SYS_pidfd_open, peer.pid, 0)));
   }
   return peer;

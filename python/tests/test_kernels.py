@@ -67,7 +67,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def compiled(monkeypatch):
-    """Replaces the compiler, which takes seconds. Returns the list of the texts that it gets."""
+    """Replaces the compiler, which takes seconds. Returns the list of the sources that it receives."""
     texts = []
     monkeypatch.setattr(kernels, "_compile", lambda text, arch: (texts.append(text), (b"image", ["name"]))[1])
     return texts
@@ -132,7 +132,7 @@ def test_optional_members_compile():
 
 
 def test_invalid_name_or_member_is_rejected():
-    with pytest.raises(ValueError, match="the text has 2 structs: Table, Picky"):
+    with pytest.raises(ValueError, match="the source has 2 structs: Table, Picky"):
         feedrate.kernel(PICKY)
     with pytest.raises(ValueError, match="name: invalid value 'Pick'; allowed: Table, Picky"):
         feedrate.kernel(PICKY, name="Pick")

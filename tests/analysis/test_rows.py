@@ -145,7 +145,7 @@ def test_catalogue_of_a_later_folder_adds_figures(folder, tmp_path):
 # --- causes, flags and tries
 
 
-@pytest.mark.parametrize("reason", ["because", "driver-bound: 97 %", "generator: too late", "anything"])
+@pytest.mark.parametrize("reason", ["because", "generator-bound: 97 %", "generator: too late", "anything"])
 def test_cause_decides_whether_a_row_counts_not_the_reason_text(folder, reason):
     some = [rows.spoilt(rows.cell(rows.params(window=window), 1), cause, reason)
             for cause, window in {"driver_bound": 2, "disturbed": 1, "error": 3}.items()]  # fmt: skip
@@ -154,7 +154,7 @@ def test_cause_decides_whether_a_row_counts_not_the_reason_text(folder, reason):
 
 
 def test_analysis_does_not_parse_reasons():
-    """Programs use the cause."""
+    """Reasons are for human readers; programs read the row's `cause`."""
     for file in (ROOT / "analysis").rglob("*.py"):
         assert not re.search(r"reason\W+(str\.)?(startswith|contains|match)", file.read_text()), file
 

@@ -16,7 +16,7 @@ function(run)
   set(output "${output}" PARENT_SCOPE)
 endfunction()
 
-# Fails if the text contains a match of `pattern`, ignoring case.
+# Fails if the string contains a match of `pattern`, ignoring case.
 function(must_lack what text pattern)
   string(TOLOWER "${text}" text)
   string(REGEX MATCH "[^\n]*(${pattern})[^\n]*" found "${text}")

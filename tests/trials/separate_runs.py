@@ -110,7 +110,7 @@ def main() -> int:
     keeping.add_argument("file", type=Path)
     judging = commands.add_parser("judge")
     judging.add_argument("file", type=Path)
-    judging.add_argument("--page", help="update the block `separate` of this page")
+    judging.add_argument("--page", help="update this page's `separate` block")
     judging.add_argument("--check", action="store_true", help="only check whether the block would change (exit code 1)")
     given = options.parse_args()
     if given.command == "keep":

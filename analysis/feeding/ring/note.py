@@ -14,7 +14,7 @@ from . import points as ring
 
 
 def write_ring(directory: str, out: str | None, note: str | None, check: bool) -> int:
-    """Writes the PNGs into `out` and the block `axes` into `note`; with `check`, only checks the block."""
+    """Writes the PNGs into `out` and the `axes` block into `note`; with `check`, only checks the block."""
     if not out and not note:
         raise BadInput("ring", directory, "neither --out nor --note is given", "--out DIR, --note NOTE.md or both")
     results = load([directory])

@@ -29,7 +29,7 @@ inline constexpr double kUnstable = 1.5, kUnstableTail = 3;
 
 enum class Status { ok, invalid, unsustainable, failed, skipped };
 
-/// Machine-readable reason why a row is not ok; the row's `reason` is the text for people.
+/// Machine-readable reason why a row is not ok; the row's `reason` is for human readers.
 enum class Cause {
   none,
   disturbed,          ///< other activity on the machine disturbed it
@@ -41,7 +41,7 @@ enum class Cause {
   no_results,         ///< no result arrived within the timed phase
   interrupted,        ///< the user interrupted the cell
   hung,               ///< the cell could not be stopped
-  impossible,         ///< the point can't be measured
+  impossible,         ///< the point cannot be measured
   error,              ///< anything else that failed
 };
 
@@ -55,7 +55,7 @@ const char* text_of(Status);
 const char* text_of(Cause);
 const char* text_of(Flag);
 
-/// A figure's bound, which it can't beat, and its ratio to the bound.
+/// A figure's bound, which it cannot exceed, and its ratio to the bound.
 struct BoundRatio {
   Expression expression;
   double value = 0;  ///< value of the bound, in the figure's unit

@@ -53,7 +53,7 @@ Json to_json(const Scope&);
 /// and the rows of the measurements.
 class Session {
  public:
-  /// `opened` is the device to use if `device` can't name it (in tests).
+  /// `opened` is the device to use if `device` cannot identify it (in tests).
   Session(const std::string& experiment, const std::string& device, unsigned gpu, ServiceChoices services,
           std::string command, RunSettings settings, std::unique_ptr<Device> opened = nullptr);
   ~Session();

@@ -47,7 +47,7 @@ std::vector<std::string> values_of(const Axis& a, const Json& json) {
     if (!item.is_string() && !item.is_number()) {
       reject(a.name, "values must be numbers or strings, not " + item.dump());
     }
-    if (a.free_text) {  // the text may contain commas
+    if (a.free_text) {  // the value may contain commas
       values.push_back(text(item));
       continue;
     }

@@ -33,7 +33,8 @@ TEST(HostMemory, LimitsFollowTheOrderOfTheMemories) {
   for (int round = 0; round < 50 && !in_order(); ++round) {
     for (const auto& [name, limit] : DeviceLimits::instance().entries()) {
       const bool memory = name.starts_with("host_") && limit.quantity == Quantity::bytes_per_second;
-      if (memory && (round == 0 || name == kCached || name == kThread)) best[name] = std::max(best[name], reading_of(name));
+      if (memory && (round == 0 || name == kCached || name == kThread))
+        best[name] = std::max(best[name], reading_of(name));
     }
   }
   EXPECT_TRUE(in_order());
@@ -45,7 +46,7 @@ TEST(HostMemory, LimitsFollowTheOrderOfTheMemories) {
 // compared as above.
 TEST(HostMemory, PlainLoopIsWithinAFactorOfFourOfTheCeiling) {
 #ifdef __SANITIZE_THREAD__
-  GTEST_SKIP() << "the reading would be of ThreadSanitizer's own memory";
+  GTEST_SKIP() << "this would measure ThreadSanitizer's shadow memory instead";
 #endif
   double plain = 0, ceiling = 0;
   const auto alike = [&] { return ceiling > plain / 4 && ceiling < plain * 4; };
