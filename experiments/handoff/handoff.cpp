@@ -186,7 +186,7 @@ int read_for_parent() {
   int type = 0;
   socklen_t size = sizeof type;
   if (getsockopt(kOwnSocket, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type != SOCK_SEQPACKET) {
-    throw BadInput("subcommand", "helper", "the subcommands in --help; this one is internal to the experiment handoff");
+    throw BadInput("subcommand", "helper", "the subcommands in --help; this one is internal to the handoff experiment");
   }
   read_tensors(kOwnSocket);
   return 0;

@@ -27,7 +27,7 @@ def all_of(rows: Rows, text: Callable[[dict], str]) -> str:
 
 
 def lines(found: dict[str, Rows]) -> list[list[str]]:
-    """Returns a line per figure: name, median and all runs. Missing or failed measurements are reported in the line."""
+    """Returns one row per figure: name, median and all runs. Missing or failed measurements are reported in the row."""
     table = []
 
     def add(name: str, what: str, best: Callable[[Rows], str], each: Callable[[dict], str]) -> None:
@@ -60,7 +60,7 @@ def lines(found: dict[str, Rows]) -> list[list[str]]:
             if "error" not in row and "error" not in other:
                 row["share"] = row["messages_per_second"] / other["messages_per_second"]
         found[name] = [row for row in found.get(name, []) if "share" in row or "error" in row]
-        add(name, f"blocks where a busy ring leaves the GPU every {stay} s, of the rate where it stays",
+        add(name, f"rate of blocks if a busy ring leaves the GPU every {stay} s, relative to one that stays",
             lambda rows: f"{100 * median(rows, 'share'):.0f} %", lambda row: f"{100 * row['share']:.0f} %")
     add("own kernel", "first call of a source, compiled", lambda rows: f"{median(rows, 'first_call_s'):.2f} s",
         lambda row: f"{row['first_call_s']:.2f} s")

@@ -230,7 +230,7 @@ def trial(generator, runs: tuple[int, int], shared: float = 0.0, slower: float =
 
 @pytest.mark.parametrize("runs", [(2, 2), (5, 5), (1, 3)])
 @pytest.mark.parametrize("shared", [0.0, 0.02])
-def test_runs_of_one_code_get_at_most_two_percent_false_verdicts(runs, shared):
+def test_runs_of_the_same_code_get_at_most_two_percent_false_verdicts(runs, shared):
     generator = np.random.default_rng(21)
     found = [one for _ in range(40) for one in trial(generator, runs, shared)]
     assert share(found, FASTER, SLOWER) <= 0.02 and covering(found) == pytest.approx(0.95, abs=0.025)
@@ -337,7 +337,7 @@ def test_tail_is_judged_only_with_enough_power():
     assert found == [[SLOWER, UNCLEAR], [SLOWER, SLOWER]]
 
 
-def test_pairs_of_one_start_count_as_one():
+def test_pairs_between_two_restarts_count_as_one():
     """Equal code whose processes differ by 5 % between starts."""
     generator, shares = np.random.default_rng(35), []
     starts = np.repeat(np.arange(5), 4)

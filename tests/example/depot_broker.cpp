@@ -410,7 +410,7 @@ const QueueRegistration registered(
               .workers = ExternalWorkers{
                   .broker = [](const QueueConfig& config, const std::string&) -> std::unique_ptr<Broker> {
                     QueueConfig shared = config;
-                    shared.external_worker = true;  // takes the tasks that clients of any process put
+                    shared.external_worker = true;  // takes the tasks that clients in any process submit
                     return std::make_unique<DepotBroker>(shared);
                   },
                   .watch = [](const QueueConfig& config) { return std::make_unique<DepotWatch>(config); }}});

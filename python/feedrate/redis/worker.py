@@ -42,7 +42,7 @@ def serve(
 ) -> int:
     """Serves the tasks of a queue with a Python function on batches, until SIGTERM, SIGINT, or `stop` is set.
 
-    If the server is unreachable or rejects commands temporarily (a replica during a failover, a full memory), the
+    If the server is unreachable or rejects commands temporarily (during a failover, or when its memory is full), the
     worker tries again with increasing pauses, keeps its results until they are stored, and logs a warning per attempt.
     Results may be delivered twice if the connection breaks while they are stored.
 

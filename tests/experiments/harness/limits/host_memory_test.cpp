@@ -20,11 +20,11 @@ double reading_of(const std::string& name) {
 
 constexpr auto kCached = "host_cache_write_bytes_per_second", kThread = "host_thread_write_bytes_per_second";
 
-// Other work makes a reading slower, never faster, so the best of enough readings follow the order of the memories.
-TEST(HostMemory, LimitsFollowTheOrderOfTheMemories) {
+// Other work makes a reading slower, never faster, so the best of enough readings follow the memory hierarchy.
+TEST(HostMemory, LimitsFollowTheMemoryHierarchy) {
   std::map<std::string, double> best;
   const auto in_order = [&] {
-#ifdef __SANITIZE_THREAD__  // the reading would be of the sanitizer's own memory
+#ifdef __SANITIZE_THREAD__  // this would measure the sanitizer's shadow memory instead
     return !best.empty();
 #else
     return best[kCached] > best[kThread];
