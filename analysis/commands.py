@@ -156,7 +156,7 @@ def _add_comparisons(commands) -> None:
         "compare",
         help="compare B with A point by point: FASTER, SLOWER, SAME or UNCLEAR",
         description="Compares B with A point by point, for each metric that the catalogue in the result directory "
-        "names (throughput, p50, p99 and others): the ratio B / A, its 95 % interval, and a verdict. FASTER and "
+        "lists (throughput, p50, p99 and others): the ratio B / A, its 95 % interval, and a verdict. FASTER and "
         "SLOWER: B differs by the margin or more, and the difference is significant after correction for many points. "
         "SAME: the entire interval lies within the margin. UNCLEAR: everything else.",
         epilog=EXIT_CODES,
@@ -278,7 +278,7 @@ def _add_blocks(commands) -> None:
     )
 
     command = commands.add_parser("ring", help="write PNGs and a table on the axes of the GPU ring")
-    command.add_argument("directory", metavar="DIR", help="a directory with the rows.jsonl of the spec ring")
+    command.add_argument("directory", metavar="DIR", help="a directory with the rows.jsonl of the ring spec")
     command.add_argument("--out", metavar="DIR", help="the folder for the PNGs, to which the note links")
     _page_options(command, "axes", "--note", "NOTE.md")
     command.set_defaults(run=lambda given: write_ring(given.directory, given.out, given.page, given.check))

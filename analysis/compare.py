@@ -339,7 +339,7 @@ def _summary(matched: pd.DataFrame, one_sided: pd.DataFrame, metrics: Sequence[M
 
 
 def verdict_sentences(matched: pd.DataFrame, metrics: Sequence[Metric]) -> list[str]:
-    """One line per metric: the number of points with each verdict, and the change that could have been found."""
+    """One sentence per metric: the number of points with each verdict, and the change that could have been found."""
     sentences = []
     for metric in metrics:
         known = list(matched[metric.column])

@@ -65,7 +65,7 @@ class Results:
 
 
 def load(directories: Iterable[str | Path], argument: str = "DIR", experiment: str = FEEDING) -> Results:
-    """The results of one experiment in the directories; `argument` is their name on the command line, for messages."""
+    """The results of one experiment in the directories; `argument` is the command-line argument, for messages."""
     paths = [Path(directory) for directory in directories]
     found = load_all(paths, argument)
     if experiment not in found:

@@ -55,7 +55,7 @@ def read(directory: Path, argument: str, notes: list[str]) -> list[dict]:
     unknown = {row.get("run") for row in rows.values()} - runs.keys()
     if unknown:
         lost = sum(row.get("run") in unknown for row in rows.values())
-        notes.append(f"{file}: {lost} row(s) name a run that is not in the file, so their environment is unknown")
+        notes.append(f"{file}: {lost} row(s) refer to a run that is not in the file, so their environment is unknown")
     return [row | {RUN: runs.get(row.get("run"), {})} for row in rows.values()]
 
 

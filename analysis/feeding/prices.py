@@ -36,8 +36,8 @@ def _number(value) -> float:
 
 
 def prices(results: Results) -> pd.DataFrame:
-    """One line for each queue, payload and measure: `point`, and `share`, its ratio to `redis_list`, with `share_low`
-    and `share_high`. A queue that can deliver results effectively once has an additional line “…, once”. Empty
+    """One row for each queue, payload and measure: `point`, and `share`, its ratio to `redis_list`, with `share_low`
+    and `share_high`. A queue that can deliver results effectively once has an additional row “…, once”. Empty
     without `redis_list` and at least two other queues."""
     points = stats.points(results.closed)
     if points.empty or not {"pack", "once_seconds"} <= set(points):

@@ -26,7 +26,7 @@ def blocks(results: Results) -> list[Block]:
         return []
     some = handoff.compared(results, measured)
     setting = tables.place(results, some.iloc[0], handoff.named_axes(results))
-    where = f"All figures are for {units.size(usual(some))}, {setting}, unless a line says otherwise."
+    where = f"All figures are for {units.size(usual(some))}, {setting}, unless a row says otherwise."
     return [Text(where), table(results, some), Text(" ".join([NOTE, *stats.explained(results)]), "note")]
 
 

@@ -18,7 +18,7 @@ SERIAL, ALONE, BESIDE = "serial, per item", "slowest stage, alone", "slowest sta
 NOTE = (
     f"{figure_text.NOTE} Each cell shows the speedup over serial and, below it, the overlap efficiency, which is based "
     "on the stages' times when they run concurrently. If less than a tenth of serial's time could be saved, the cell "
-    "shows that share instead of the efficiency. The last lines show the times behind the efficiency: time per item, "
+    "shows that share instead of the efficiency. The last rows show the times behind the efficiency: time per item, "
     "medians over the rows of the strategies above."
 )
 

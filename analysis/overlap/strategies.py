@@ -36,7 +36,7 @@ def _where(results: Results, some: pd.DataFrame) -> str:
     """The setting that the strategies share, in words."""
     first = overlap.compared(results, some).iloc[0]
     setting = tables.place(results, first, overlap.named_axes(results))
-    return f"All figures are for {setting}, unless a line says otherwise."
+    return f"All figures are for {setting}, unless a row says otherwise."
 
 
 def table(results: Results, pipeline: str, some: pd.DataFrame) -> Table:

@@ -31,7 +31,7 @@ Buffer allocate(std::size_t bytes, std::optional<int> filled_with) {
   return {data, bytes, [](std::byte* p) { ::operator delete(p, kAlignment); }};
 }
 
-/// Counts the event's recordings and how many of them are reached. A stream waits for the recording that was the last
+/// Counts the event's recordings and how many of them are reached. A stream waits for the recording that was the latest
 /// when `wait` was called.
 class CpuEvent final : public Event {
  public:

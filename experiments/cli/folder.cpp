@@ -125,9 +125,10 @@ Results FolderOptions::open(const fs::path& directory, const Spec& spec, Session
   if (found.empty() && spec_edited(directory, results.earlier()))
     found = "spec.json: edited since the rows were measured";
   if (!found.empty()) {
-    throw BadInput(fmt::format(
-        "--resume {}: new rows would be mixed with rows of other conditions. {} (use --resume-anyway to mix them)",
-        directory.string(), found));
+    throw BadInput(
+        fmt::format("--resume {}: new rows would be mixed with rows measured under other conditions. {} (use "
+                    "--resume-anyway to mix them)",
+                    directory.string(), found));
   }
   return results;
 }

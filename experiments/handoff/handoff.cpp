@@ -88,7 +88,7 @@ class Handoff final : public Experiment {
     if (seen.wrong != 0) {
       measured.judge(
           Status::failed, Cause::wrong_results,
-          fmt::format("{} of {} tensors were read wrongly; {}", seen.wrong, seen.verified, seen.first_wrong));
+          fmt::format("{} of {} tensors were read incorrectly; {}", seen.wrong, seen.verified, seen.first_wrong));
       return measured;
     }
     if (seen.handoff.samples() == 0) {

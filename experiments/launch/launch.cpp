@@ -187,7 +187,7 @@ class Launch final : public Experiment {
 };
 
 const ExperimentRegistration registered(
-    "launch", {.description = "what it costs to launch an empty kernel",
+    "launch", {.description = "cost of launching an empty kernel",
                .axes = [] { return AxisTable(own_axes().list()); },
                .figures = {{"kernels_per_second", "kernels/s", Better::higher, false, true,
                             "completed kernels, launched back to back (without waiting for earlier ones to complete)"},

@@ -41,7 +41,7 @@ class BlockLoad final : public Endpoint {
   std::uint64_t requested() const { return requested_; }  ///< bytes of submitted requests
 
  private:
-  /// Blocks that one kernel generates or checks.
+  /// A group of blocks that one kernel generates or checks.
   struct Group {
     Block* blocks;
     Verdict* verdicts;

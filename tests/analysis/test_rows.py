@@ -100,7 +100,7 @@ def test_run_row_can_follow_its_rows_or_be_missing(folder):
     results = load([directory])
     assert results.environments[0]["host"] == "node-7" and not results.notes
     (directory / "rows.jsonl").write_text("\n".join(rest) + "\n")
-    assert "6 row(s) name a run that is not in the file, so their environment is unknown" in report(directory)
+    assert "6 row(s) refer to a run that is not in the file, so their environment is unknown" in report(directory)
 
 
 def test_runs_with_one_id_in_two_folders_are_separate(folder):

@@ -13,7 +13,7 @@ namespace feedrate {
 /// The values that a queue chose for axes at "auto" or 0, by axis; stored in the row.
 using Choices = std::map<std::string, std::string>;
 
-/// The bounds on a point's rate and latency, as named by its queue, transfer and workload.
+/// The bounds on a point's rate and latency, as stated by its queue, transfer and workload.
 class Bounds {
  public:
   explicit Bounds(const Limits& limits) : limits_(limits) {}

@@ -37,8 +37,8 @@ def axes_text(results: Results, note: Path, figures: str | None) -> str:
 
 NOTHING = "The rows have no two points that differ only in one axis of the ring."
 NOTE = (
-    "Figures are medians over repetitions. The points of a line differ only in the axis. Of several such groups, the "
-    "line shows the one with the most values and, among equals, the best. Values left to the queue are shown as the "
+    "Figures are medians over repetitions. The points of a row differ only in the axis. Of several such groups, the "
+    "row shows the one with the most values and, among equals, the best. Values left to the queue are shown as the "
     "queue chose them."
 )
 BOUNDS = "≥ (at least) and ≤ (at most): in at least one repetition the load generator was the limit, not the ring."

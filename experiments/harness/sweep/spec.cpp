@@ -174,8 +174,8 @@ class Parts {
       Step step;
       for (const Json& name_json : group) {
         const auto name = as_text(name_json, where_, "an axis of 'zip'");
-        if (!part["axes"].contains(name)) reject(where_, fmt::format("'zip' names '{}', which has no values", name));
-        if (!zipped.insert(name).second) reject(where_, fmt::format("'zip' names '{}' twice", name));
+        if (!part["axes"].contains(name)) reject(where_, fmt::format("'zip' contains '{}', which has no values", name));
+        if (!zipped.insert(name).second) reject(where_, fmt::format("'zip' contains '{}' twice", name));
         step.names.push_back(name);
         step.values.push_back(values(part, name));
         if (step.values.back().size() != step.values.front().size()) {

@@ -96,7 +96,7 @@ struct Failures {
   }
 };
 
-/// `--profile-cell` names a cell by its ID or its number in the dry run's list.
+/// `--profile-cell` selects a cell by its ID or its number in the dry run's list.
 std::string id_to_profile(const std::vector<Cell>& cells, const std::string& wanted) {
   if (wanted.empty()) return "";
   for (std::size_t k = 0; k < cells.size(); ++k) {
