@@ -70,7 +70,7 @@ class Figure:
 class Experiment:
     name: str
     description: str = ""
-    variant: tuple[str, ...] = ()  # the axes that name a variant
+    variant: tuple[str, ...] = ()  # the axes that identify a variant
     rate: str = ""  # the figure of throughput
     time: str = ""  # the figure of latency
     figures: dict[str, Figure] = field(default_factory=dict)

@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median
 
 WAYS = ("near", "wire", "far")
-POINTS = (("messages a second, 64 B", 64, False), ("messages a second, 4 KiB", 4096, False),
+POINTS = (("messages per second, 64 B", 64, False), ("messages per second, 4 KiB", 4096, False),
           ("lone p50 in µs, 64 B", 64, True), ("lone p50 in µs, 4 KiB", 4096, True))
 
 
