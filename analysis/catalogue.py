@@ -28,7 +28,7 @@ class Axis:
     kind: str = "number"
     default: object = 0
     values: tuple[str, ...] = ()
-    automatic: bool = False  # whether 0 is a value that means that the member chooses
+    automatic: bool = False  # whether the value 0 lets the member choose
     description: str = ""
 
     @property

@@ -21,7 +21,7 @@ using Json = nlohmann::json;
 struct OpName {
   std::string_view name;
   Op op;
-  std::string_view fields;  ///< fields that a request may have besides the common ones; "!": required
+  std::string_view fields;  ///< fields that a request may have in addition to the common ones; "!": required
 };
 constexpr std::array<OpName, 13> kOps{{
     {"create", Op::create, "!name !dtype !shape strides pin evict ttl staged replace"},

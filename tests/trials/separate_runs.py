@@ -97,7 +97,7 @@ def text(file: Path) -> str:
     return (
         f"{table}\n\n{a} runs of A and {b} of B, {lines[0]['points']} points, of which {len(lines) - 1} are ok on both "
         f"sides. Of {len(every)} verdicts {false} are FASTER or SLOWER, and false ({100 * false / len(every):.1f} %); "
-        f"{same} say SAME ({100 * same / len(every):.1f} %). In throughput, entire runs differ by {100 * shared:.1f} % "
+        f"{same} are SAME ({100 * same / len(every):.1f} %). In throughput, entire runs differ by {100 * shared:.1f} % "
         f"(all points together), and individual points by a further {100 * own:.1f} % (standard deviations)."
     )
 

@@ -53,7 +53,7 @@ Completion move_block(Operation, int descriptor, std::byte* host, const Request&
 /// Host memory for blocks: page-aligned, in huge pages if the system has them.
 class Staging {
  public:
-  /// Throws Failure if the memory cannot be allocated or pinned; the message says which limit to raise.
+  /// Throws Failure if the memory cannot be allocated or pinned; the message states which limit to raise.
   Staging(Device&, std::size_t slots, std::size_t bytes, HostMemory = HostMemory::pinned);
   std::byte* slot(std::size_t index) const { return memory_.data() + index * stride_; }
   std::span<std::byte> all() const { return {memory_.data(), memory_.size()}; }

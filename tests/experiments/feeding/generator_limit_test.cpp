@@ -25,7 +25,7 @@ struct Paced : EchoLike<Paced> {
 };
 const WorkloadRegistration<Paced> paced;
 
-/// While the queue exists, `now` says whether messages are slow to generate. Afterwards, and thus for the
+/// While the queue exists, `now` determines whether messages are slow to generate. Afterwards, and thus for the
 /// generator-only point, the opposite holds.
 class Pacing final : public PromptQueue {
  public:

@@ -163,7 +163,7 @@ class Persistent final : public Strategy {
     stream_->copy_to_device(flags_.data(), zeros_.data(), flags_.size());
     stream_->launch(KernelLaunch(
         kKernel, {plan_.stages * plan_.blocks, kThreads}, [this] { run_on_threads(plan_); }, plan_));
-    // Copy back only the word that tells whether the kernel gave up; the other words of zeros_ stay zero.
+    // Copy back only the word that records whether the kernel gave up; the other words of zeros_ stay zero.
     auto* const given_up = reinterpret_cast<std::uint64_t*>(zeros_.data() + offsetof(Progress, given_up));
     stream_->copy_to_host(reinterpret_cast<std::byte*>(given_up), flags_.data() + offsetof(Progress, given_up),
                           sizeof *given_up);

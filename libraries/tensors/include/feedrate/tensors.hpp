@@ -79,7 +79,7 @@ class FEEDRATE_EXPORT Tensor {
   /// Copies the half with the latest version and returns the version. A half that was overwritten during the copy is
   /// read again, so the copy is consistent. `to` has half of the tensor's bytes.
   std::uint64_t read_half(std::span<std::byte> to) const;
-  /// half() returns the half that holds a version, to be read in place. After all reads, still_holds() tells whether
+  /// half() returns the half that holds a version, to be read in place. After all reads, still_holds() returns whether
   /// the half held that version throughout.
   std::span<std::byte> half(std::uint64_t version) const;
   bool still_holds(std::uint64_t version) const;
