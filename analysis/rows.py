@@ -46,7 +46,7 @@ def read(directory: Path, argument: str, notes: list[str]) -> list[dict]:
             runs[row["id"]] = row
             continue
         key = row.get("id", f"line {line_number}")
-        repeated += key in rows and row["kind"] != "limit"  # a limit's last row has the readings of the whole run
+        repeated += key in rows and row["kind"] != "limit"  # a limit's last row has the readings of the entire run
         rows[key] = row
     if not rows:
         raise BadInput(argument, directory, f"{file.name} has no complete row", "a directory in which a sweep ran")

@@ -100,7 +100,8 @@ under_nsys() {
 }
 
 # Sends a signal to the sweep itself, because nsys does not forward signals. Waits for the sweep if nsys is still
-# starting it. shellcheck disable=SC2317 # called by traps
+# starting it.
+# shellcheck disable=SC2317  # called by traps
 pass_on() {
   local pid=$child
   if [[ -n $pid && -n $pid_file ]]; then

@@ -104,7 +104,7 @@ std::string why_unsupported(const RingConfig& config) {
   if (config.lanes == 0 || config.batch == 0) return "a ring needs at least one lane and a batch of at least one";
   if (config.pollers == 0 || config.pollers > kMaxPollers || config.block % (32 * config.pollers) != 0 ||
       config.block > 1024) {
-    return text(config.block, " threads cannot be split into ", config.pollers, " pollers of whole warps (at most ",
+    return text(config.block, " threads cannot be split into ", config.pollers, " pollers of full warps (at most ",
                 kMaxPollers, " pollers, 1024 threads)");
   }
   if (config.mirrors == 0 || config.mirrors > config.pollers) {

@@ -338,7 +338,7 @@ def winner(name: str, rates, **where) -> list[dict]:
     return [*some, attempt(some[0]), attempt(transfer(name, 1, **where | {"window": 64}), 1)]
 
 
-# --- whole runs
+# --- entire runs
 
 
 def sweep(repetitions: int = 2, device: str = "cuda", gpu: str | None = "NVIDIA H200") -> list[dict]:

@@ -52,7 +52,7 @@ struct RingConfig {
   /// Maximum number of messages per reserve or poll. With flags, 1 gives lone messages the lowest latency.
   std::size_t batch = 64;
   unsigned block = 256;             ///< threads that serve a lane: a multiple of 32, at most 1024
-  unsigned pollers = 1;             ///< number of teams that share these threads: 1 to 16, of whole warps
+  unsigned pollers = 1;             ///< number of teams that share these threads: 1 to 16, of full warps
   unsigned mirrors = 1;             ///< copies of flagged slots for different pollers, 1 to `pollers`
   Notify notify = Notify::counter;  ///< `flags`: slots with in-band ready flags, for lone messages
   /// `as_finished`: a result does not wait for the results of earlier messages in its lane.
