@@ -225,7 +225,7 @@ inline constexpr int kPoison = 0xA5;
 FEEDRATE_EXPORT std::string cuda_unavailable();
 /// Number of GPUs visible to this process; 0 if CUDA cannot be used here.
 FEEDRATE_EXPORT unsigned gpu_count();
-/// Opens a device; `kind` is `cuda`, `cpu` or `auto` (`cuda` if there is a GPU). Throws BadInput that names `--device`.
+/// Opens a device; `kind` is `cuda`, `cpu` or `auto` (`cuda` if there is a GPU). Throws BadInput naming `--device`.
 FEEDRATE_EXPORT std::unique_ptr<Device> open_device(const std::string& kind, unsigned index = 0);
 /// Describes the device that open_device() would open, without opening it: creates no context and allocates no GPU
 /// memory.

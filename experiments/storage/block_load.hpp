@@ -61,9 +61,10 @@ class BlockLoad final : public Endpoint {
   Buffer device_, lists_;
   std::vector<Request> requests_;  // by slot
   std::vector<Group> spare_;
-  std::deque<Group> running_;                  // generating or checking, in order
-  std::deque<std::size_t> generated_, ended_;  // slots ready to be written; slots whose requests have ended
-  std::unique_ptr<Stream> stream_;             // this and the engine are destroyed first: they use the memory above
+  std::deque<Group> running_;          // generating or checking, in order
+  std::deque<std::size_t> generated_;  // slots ready to be written
+  std::deque<std::size_t> ended_;      // slots whose requests have ended
+  std::unique_ptr<Stream> stream_;     // this and the engine are destroyed first: they use the memory above
   std::unique_ptr<Engine> engine_;
 };
 

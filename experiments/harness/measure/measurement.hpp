@@ -75,7 +75,8 @@ struct Measurement {
   std::map<std::string, BoundRatio> bounds;   ///< the tightest bound, by figure; from set_bounds()
   std::map<std::string, std::string> chosen;  ///< values that a member chose because the point left them open; by axis
   std::set<Flag> flags;
-  unsigned host_threads = 0, sms = 0;   ///< spinning threads; SMs held permanently
+  unsigned host_threads = 0;            ///< number of spinning threads
+  unsigned sms = 0;                     ///< number of SMs held permanently
   Json cost = Json::object();           ///< other costs of the result
   std::optional<MachineState> machine;  ///< state of the machine during the timed phase
   Json gpu_use;                         ///< only for a traced cell

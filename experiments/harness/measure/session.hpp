@@ -43,7 +43,8 @@ class LimitReadings {
   LimitList list_;
   Limits values_;
   unsigned rounds_ = 0;
-  std::uint64_t read_ns_ = 0, round_took_ns_ = 0;  // end of the last round; its duration
+  std::uint64_t read_ns_ = 0;        // end of the last round
+  std::uint64_t round_took_ns_ = 0;  // duration of the last round
 };
 
 /// The scope as in rows and the catalogue.

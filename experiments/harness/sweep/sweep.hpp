@@ -9,7 +9,7 @@ namespace feedrate {
 
 struct SweepOptions {
   std::string profile_cell;            ///< limit profiler capture to this cell, given by number or row ID
-  std::filesystem::path found = {};    ///< file for the spec of the searches' results
+  std::filesystem::path found = {};    ///< file to which the spec of the searches' results is written
   std::function<void()> restart = {};  ///< called if a cell cannot be stopped; replaces the process and never returns
 };
 
