@@ -74,8 +74,8 @@ class Experiment:
     rate: str = ""  # the figure of throughput
     time: str = ""  # the figure of latency
     figures: dict[str, Figure] = field(default_factory=dict)
-    axes: dict[str, Axis] = field(default_factory=dict)  # by key, in the catalogue's order
-    members: dict[str, list[dict]] = field(default_factory=dict)  # of an axis
+    axes: dict[str, Axis] = field(default_factory=dict)  # in the catalogue's order
+    members: dict[str, list[dict]] = field(default_factory=dict)  # the members of each axis
     kinds: dict[str, str] = field(default_factory=dict)  # unit -> kind of formatting
 
     def formatter(self, figure: str):

@@ -25,7 +25,7 @@ NOTE = (
 class Candidate:
     """The rate that a variant carries under a bound."""
 
-    line: pd.Series  # of the variant and its setting
+    line: pd.Series  # the row of the variant and its setting
     rate: float
     high: float  # upper end of the interval that a search found; equals `rate` if the rate was measured
     text: str  # the rate in words
@@ -33,7 +33,7 @@ class Candidate:
     row: pd.Series  # the evidence
 
 
-Choices = dict[tuple[str, str], list[Candidate]]  # by task and bound
+Choices = dict[tuple[str, str], list[Candidate]]  # keyed by task and bound
 
 
 def blocks(results: Results) -> list[Block]:

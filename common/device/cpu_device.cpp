@@ -232,8 +232,8 @@ class CpuGraph final : public Graph {
   }
 
   std::vector<Work> nodes_;
-  std::vector<std::vector<Node>> next_;  // by node: the nodes that wait for it
-  std::vector<std::size_t> before_;      // by node: the number of nodes that it waits for
+  std::vector<std::vector<Node>> next_;  // indexed by node: the nodes that wait for it
+  std::vector<std::size_t> before_;      // indexed by node: the number of nodes that it waits for
   std::vector<Node> order_;              // filled by the first launch
 };
 

@@ -31,7 +31,7 @@ class Feeding final : public Experiment {
     PassResult warmup, result;
     MachineState machine;  // during the timed phase
     ClockMap clock;        // the device's, if stages were timed
-    Json gpu_use;          // from the timeline
+    Json gpu_use;          // use of the GPU, from the timeline
   };
   /// Reads the device's clock; empty if this fails. Then only the stage times are missing.
   std::optional<ClockReading> read_clock();

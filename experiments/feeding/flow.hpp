@@ -40,7 +40,7 @@ struct Work {
   const Payloads& payloads;
   std::uint64_t seed;
   bool queue_works;
-  StageClock* stages = nullptr;  ///< of the pass; null while nothing is timed
+  StageClock* stages = nullptr;  ///< clock of the pass; null while nothing is timed
 };
 
 /// Numbers of messages.

@@ -59,7 +59,7 @@ class AwakeLane final : public RingLane {
 struct Desk {
   std::mutex mutex;
   std::uint64_t submitted = 0;
-  std::unordered_map<std::uint64_t, RingAnswer> arrived;  // by sequence number
+  std::unordered_map<std::uint64_t, RingAnswer> arrived;  // keyed by sequence number
 };
 
 }  // namespace

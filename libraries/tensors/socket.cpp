@@ -80,7 +80,8 @@ Descriptor listen_at(const std::string& path, std::optional<gid_t> group) {
     if (!S_ISSOCK(found.st_mode))
       throw BadInput("--socket", path, "a path where no file exists, or a dead daemon's socket");
     if (connects(new_socket(), named)) throw BadInput("--socket", path, "a path where no other daemon listens");
-    if (errno != ECONNREFUSED) reject("existing socket");  // of another type, or without permission to connect
+    if (errno != ECONNREFUSED)
+      reject("existing socket");  // a socket of another type, or one without permission to connect
   }
   // Left by a daemon that was killed at this point.
   if (lstat(unnamed.c_str(), &found) == 0 && S_ISSOCK(found.st_mode)) unlink(unnamed.c_str());

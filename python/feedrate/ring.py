@@ -118,7 +118,7 @@ class Ring:
         )  # fmt: skip
         self._lock = threading.Lock()
         self._result_thread: ResultThread | None = None
-        self._ended = False  # under the lock
+        self._ended = False  # protected by the lock
         self._closing_ended = threading.Event()
         self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, LoopMessages] = weakref.WeakKeyDictionary()
         self._open = threading.Event()  # cleared during parked()

@@ -128,7 +128,7 @@ class Server {
 
   int listener_;
   std::map<std::string, List> lists_;
-  std::map<int, std::deque<std::pair<std::string, std::string>>> held_;  // by connection: list and element
+  std::map<int, std::deque<std::pair<std::string, std::string>>> held_;  // keyed by connection: list and element
 };
 
 // --- a client --------------------------------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ class Bounds {
 struct BoundedPoint {
   const Point& point;
   const Choices& choices;
-  std::size_t in, out;  ///< bytes of a message and of its result, headers included
+  std::size_t in, out;  ///< bytes of a message and of its result, including headers
   std::size_t larger() const { return in > out ? in : out; }
   /// Bytes of the larger one's slot, including padding.
   double slot() const { return static_cast<double>(stride_of(larger() - sizeof(Header))); }

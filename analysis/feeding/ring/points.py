@@ -38,8 +38,8 @@ class Metric:
     column: str
     formatter: Callable
     larger: bool  # is better
-    suffix: str  # of a list of values in a table
-    label: str  # of a plot's axis
+    suffix: str  # suffix of a list of values in a table
+    label: str  # label of a plot's axis
     tick: Callable  # the formatter of that axis
 
     def cell(self, point) -> str:

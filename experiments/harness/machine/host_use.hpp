@@ -15,7 +15,7 @@ struct ProcStat {
   struct Core {
     std::uint64_t busy = 0, idle = 0, steal = 0;
   };
-  std::map<unsigned, Core> cores;                 ///< by number, without offline cores
+  std::map<unsigned, Core> cores;                 ///< keyed by number, without offline cores
   std::optional<std::uint64_t> context_switches;  ///< system-wide
 };
 /// Parses /proc/stat; skips malformed lines.

@@ -21,7 +21,7 @@ class ExperimentInfo;
 
 /// A point as resolved for this machine.
 struct Resolution {
-  Values values;           ///< of the axes that apply; 0 or "none" for the experiment's other axes
+  Values values;           ///< values of the axes that apply; 0 or "none" for the experiment's other axes
   std::string impossible;  ///< why the point cannot be measured; empty if it can
   /// The experiment's own axes that have no effect on this point, and what is allowed instead.
   std::map<std::string, std::string> unused = {};

@@ -67,7 +67,7 @@ struct Measurement {
   Status status = Status::ok;
   Cause cause = Cause::none;
   std::string reason;
-  std::map<std::string, double> numbers;  ///< by figure
+  std::map<std::string, double> numbers;  ///< keyed by figure
   std::map<std::string, std::pair<Histogram, unsigned>>
       histograms;  ///< by figure; with n if every n-th message is sampled
   std::vector<std::pair<std::string, Expression>>

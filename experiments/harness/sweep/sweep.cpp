@@ -179,7 +179,7 @@ int run_sweep(Session& session, const Spec& spec, Results& results, const SweepO
 
   const std::unique_ptr<Summary> answer = summary_of(info);
   Failures failures;
-  std::map<std::string, Repeats> repeats;  // by a point's parameters
+  std::map<std::string, Repeats> repeats;  // keyed by a point's parameters
   for (const Json& row : results.earlier()) {
     if (row.value("kind", "") != "cell" || row.contains("search")) continue;
     answer->add(row);

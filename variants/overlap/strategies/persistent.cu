@@ -36,7 +36,7 @@ struct PersistentPlan {
   unsigned stages, slots, blocks, items;  ///< `blocks` is per stage
   bool waits_for_ready, waits_for_free;
   Progress* progress;
-  unsigned* arrived;  ///< by stage and item: number of blocks that have completed it
+  unsigned* arrived;  ///< indexed by stage and item: number of blocks that have completed it
 
   FEEDRATE_HD const std::byte* in(unsigned s, unsigned item) const {
     return s == 0 ? sources + item * source_bytes : buffers[s - 1] + item % slots * item_bytes;

@@ -307,7 +307,7 @@ class CufileStream final : public Cufile {
     cudaEvent_t event = nullptr;
   };
   cudaStream_t streams_[kStreams] = {};
-  std::vector<Call> calls_;  // by slot
+  std::vector<Call> calls_;  // indexed by slot
   std::deque<std::size_t> running_[kStreams];
   std::size_t next_ = 0;
 };

@@ -31,7 +31,7 @@ struct Rejected {
 struct ClaimedTasks {
   std::vector<std::string> ids;  ///< ids of the elements that were read completely
   std::vector<Rejected> rejected;
-  std::vector<std::uint64_t> deadlines;  ///< by message; empty if no message has one
+  std::vector<std::uint64_t> deadlines;  ///< indexed by message; empty if no message has one
   bool retried = false;                  ///< whether any message was delivered before
 
   void clear() {
