@@ -19,7 +19,7 @@ NOISES = [0.0, *(float(f"{noise:.2g}") for noise in np.geomspace(0.001, 1, 61))]
 
 
 def write_aa(before: str, after: str, margin: float, noises: list[str], readme: str | None, check: bool) -> int:
-    """Prints the table of false verdicts, or writes it into the block `aa` of `readme`. Returns the exit code."""
+    """Prints the table of false verdicts, or writes it into the `aa` block of `readme`. Returns the exit code."""
     shared = in_both(load_all([before], "A"), load_all([after], "B"))
     noise = parse_noise(noises, [metric for sides in shared.values() for metric in metrics_of(*sides)])
     texts = []

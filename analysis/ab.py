@@ -30,7 +30,7 @@ SIDES = ("a", "b")
 @dataclass(frozen=True)
 class Margins:
     changed: float  # smallest effect of interest, as a share of A
-    same: float  # largest effect that counts as the same, as a share of A
+    same: float  # largest effect that counts as no change, as a share of A
 
 
 def write_ab(folder: str, out: str | None, margins: Margins, fail_on: Sequence[str]) -> int:
@@ -82,8 +82,8 @@ def _compared(folder: str, a: Results, b: Results, margins: Margins, gates: Sequ
 def explanation(margins: Margins) -> str:
     return (
         "The two sides of each pair were measured next to each other, in ABBA order. Ratios are B / A: the geometric "
-        "mean over the starts, with the 95 % interval in brackets (Student's t on logarithms; the pairs of one start "
-        "of both executables count as one). FASTER and SLOWER: B is better or worse by "
+        "mean over the starts, with the 95 % interval in brackets (Student's t on logarithms; all pairs between two "
+        "restarts of the executables count as one observation). FASTER and SLOWER: B is better or worse by "
         f"{units.percent(margins.changed)} or more, and the difference survives Benjamini and Hochberg's correction for "
         "many points (5 % false discoveries). SAME: two one-sided tests of 5 % each show that the ratio lies within "
         f"±{units.percent(margins.same)}. UNCLEAR: everything else; more pairs may give a verdict."

@@ -75,7 +75,7 @@ def usable(results: Results) -> pd.DataFrame:
 
 
 def _row(results: Results, question: Question, measured: pd.DataFrame, shown: list[str]) -> list[str] | None:
-    """The table's line for a question; None if no point answers it."""
+    """The table's row for a question; None if no point answers it."""
     metric = question.metric
     chosen = question.choose(measured).dropna(subset=[metric])
     if chosen.empty:

@@ -15,7 +15,7 @@ ALLOWED = "a report from `nsys stats --format csv --report cuda_gpu_trace` (`gpu
 COPIES = {"[CUDA memcpy HtoD]": "copy to device", "[CUDA memcpy DtoH]": "copy to host"}
 NOTE = (
     "The table compares two runs of one point, one under each tool, because only one tool at a time can use CUPTI. "
-    "Lines are matched by stream number. nsys captured all runs of the timed phase; --trace keeps one. “Ratio”: the "
+    "Rows are matched by stream number. nsys captured all runs of the timed phase; --trace keeps one. “Ratio”: the "
     "mean of --trace divided by that of nsys."
 )
 

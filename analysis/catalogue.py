@@ -28,7 +28,7 @@ class Axis:
     kind: str = "number"
     default: object = 0
     values: tuple[str, ...] = ()
-    automatic: bool = False  # whether 0 is a value that means that the member chooses
+    automatic: bool = False  # whether the value 0 lets the member choose
     description: str = ""
 
     @property
@@ -38,7 +38,7 @@ class Axis:
 
     @property
     def omitted(self) -> set:
-        """The values that texts leave out: the axis does not apply, or the member's default is in effect."""
+        """The values that the prose leaves out: the axis does not apply, or the member's default is in effect."""
         return DOES_NOT_APPLY | ({"auto", self.default} if self.owners and self.kind == "word" else set())
 
 
@@ -70,12 +70,12 @@ class Figure:
 class Experiment:
     name: str
     description: str = ""
-    variant: tuple[str, ...] = ()  # the axes that name a variant
+    variant: tuple[str, ...] = ()  # the axes that identify a variant
     rate: str = ""  # the figure of throughput
     time: str = ""  # the figure of latency
     figures: dict[str, Figure] = field(default_factory=dict)
-    axes: dict[str, Axis] = field(default_factory=dict)  # by key, in the catalogue's order
-    members: dict[str, list[dict]] = field(default_factory=dict)  # of an axis
+    axes: dict[str, Axis] = field(default_factory=dict)  # in the catalogue's order
+    members: dict[str, list[dict]] = field(default_factory=dict)  # the members of each axis
     kinds: dict[str, str] = field(default_factory=dict)  # unit -> kind of formatting
 
     def formatter(self, figure: str):

@@ -86,7 +86,7 @@ def _margin_option(command: argparse.ArgumentParser) -> None:
         "--margin",
         metavar="PERCENT",
         default="2%",
-        help="the smallest effect of interest; a smaller one counts as the same (default: 2%%)",
+        help="smallest effect of interest; a smaller effect counts as no change (default: 2%%)",
     )
 
 
@@ -96,9 +96,9 @@ def _noise_option(command: argparse.ArgumentParser) -> None:
         metavar="PERCENT[:METRIC]",
         action="append",
         default=[],
-        help="the standard deviation between runs of one code beyond that of their repetitions, as measured by aa "
-        f"(default: {100 * RUN_NOISE:g}%%; use 0%% if one run measured both sides next to each other); can be "
-        "repeated with different metrics",
+        help="standard deviation between runs of the same code, in excess of that between repetitions, as measured by "
+        f"aa (default: {100 * RUN_NOISE:g}%%; use 0%% if both sides were measured next to each other in one run); may "
+        "be given several times, for different metrics",
     )
 
 
@@ -156,7 +156,7 @@ def _add_comparisons(commands) -> None:
         "compare",
         help="compare B with A point by point: FASTER, SLOWER, SAME or UNCLEAR",
         description="Compares B with A point by point, for each metric that the catalogue in the result directory "
-        "names (throughput, p50, p99 and others): the ratio B / A, its 95 % interval, and a verdict. FASTER and "
+        "lists (throughput, p50, p99 and others): the ratio B / A, its 95 % interval, and a verdict. FASTER and "
         "SLOWER: B differs by the margin or more, and the difference is significant after correction for many points. "
         "SAME: the entire interval lies within the margin. UNCLEAR: everything else.",
         epilog=EXIT_CODES,
@@ -278,7 +278,7 @@ def _add_blocks(commands) -> None:
     )
 
     command = commands.add_parser("ring", help="write PNGs and a table on the axes of the GPU ring")
-    command.add_argument("directory", metavar="DIR", help="a directory with the rows.jsonl of the spec ring")
+    command.add_argument("directory", metavar="DIR", help="a directory with the rows.jsonl of the ring spec")
     command.add_argument("--out", metavar="DIR", help="the folder for the PNGs, to which the note links")
     _page_options(command, "axes", "--note", "NOTE.md")
     command.set_defaults(run=lambda given: write_ring(given.directory, given.out, given.page, given.check))

@@ -36,8 +36,9 @@ class Rules:
     the command line assumes some."""
 
     margin: float = 0.02  # smallest effect of interest, as a share of A
-    run_noise: dict[str, float] = field(default_factory=dict)  # by metric: standard deviation between runs of one code
-    smallest_changes: dict[str, float] = field(default_factory=dict)  # by metric: change that a tail must show
+    # By metric: standard deviation between runs of the same code.
+    run_noise: dict[str, float] = field(default_factory=dict)
+    smallest_changes: dict[str, float] = field(default_factory=dict)  # keyed by metric: change that a tail must show
 
 
 @dataclass(frozen=True)
@@ -338,7 +339,7 @@ def _summary(matched: pd.DataFrame, one_sided: pd.DataFrame, metrics: Sequence[M
 
 
 def verdict_sentences(matched: pd.DataFrame, metrics: Sequence[Metric]) -> list[str]:
-    """One line per metric: the number of points with each verdict, and the change that could have been found."""
+    """One sentence per metric: the number of points with each verdict, and the change that could have been found."""
     sentences = []
     for metric in metrics:
         known = list(matched[metric.column])
@@ -375,7 +376,7 @@ def _counts(point: pd.Series) -> str:
 def point_table(
     matched: pd.DataFrame, metrics: Sequence[Metric], results: Results, shown: list[str], counted: str, count: Callable
 ) -> Table:
-    """One line per point. `counted`: the heading of the column that `count` returns for a point."""
+    """One row per point. `counted`: the heading of the column that `count` returns for a point."""
     works = ["workload"] if "workload" in matched else []
     columns = [results.experiment.what, *works, "point", counted, *map(_heading, metrics)]
     rows = [

@@ -110,7 +110,7 @@ def evidence(blocks: list[Block]) -> list[Block]:
 
 
 def without_links(table: Table) -> Table:
-    """The table without its columns of links, for a text that does not include their targets."""
+    """The table without its columns of links, for a document that does not include their targets."""
     kept = [
         place for place in range(len(table.columns)) if not any(isinstance(row[place], Link) for row in table.rows)
     ]

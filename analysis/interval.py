@@ -27,7 +27,7 @@ OF_MEDIAN = {1: 1.0, 2: 1.0, 3: 1.346, 4: 1.192, 5: 1.434, 6: 1.288}
 class Between:
     """Variation between points with equal settings that were measured separately, beyond that of their repetitions."""
 
-    variance: float = 0.0  # of the logarithm
+    variance: float = 0.0  # variance of the logarithm
     freedom: int = 0  # number of points minus number of groups; 0: the run has no such points
 
 

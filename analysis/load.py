@@ -26,10 +26,10 @@ class Results:
 
     experiment: Experiment
     directories: list[Path]
-    cells: pd.DataFrame  # one line per repetition; see `_cell`
-    capacities: pd.DataFrame  # one line per capacity search; see `_capacity`
+    cells: pd.DataFrame  # one row per repetition; see `_cell`
+    capacities: pd.DataFrame  # one row per capacity search; see `_capacity`
     tries: list[float]  # duration in seconds of each try of a search for the best settings
-    limits: pd.DataFrame  # one line per limit; see `_limit`
+    limits: pd.DataFrame  # one row per limit; see `_limit`
     environments: list[dict]  # the distinct environments, in order of appearance
     runs: list[dict]  # the distinct run settings
     axes: list[str]
@@ -65,7 +65,7 @@ class Results:
 
 
 def load(directories: Iterable[str | Path], argument: str = "DIR", experiment: str = FEEDING) -> Results:
-    """The results of one experiment in the directories; `argument` is their name on the command line, for messages."""
+    """The results of one experiment in the directories; `argument` is the command-line argument, for messages."""
     paths = [Path(directory) for directory in directories]
     found = load_all(paths, argument)
     if experiment not in found:

@@ -23,7 +23,7 @@ def blocks(results: Results) -> list[Block]:
 
 
 def table(results: Results, measured: pd.DataFrame) -> Table:
-    """One line per point, in the order of variants, without columns for which no row has a value."""
+    """One row per point, in the order of variants, without columns for which no row has a value."""
     experiment, shown = results.experiment, varying(results)
     metrics = [
         (figure, percentile)

@@ -89,7 +89,7 @@ def device_warning(results: Results) -> str:
 
 
 def with_origin(results: Results, parts: list[str]) -> str:
-    """Joins the parts of a text, with the device warning before them and the origin of the numbers after them."""
+    """Joins the parts of a page, with the device warning before them and the origin of the numbers after them."""
     warning = device_warning(results)
     return "\n\n".join([*([f"**{warning}**"] if warning else []), *parts, where_line(results)])
 

@@ -46,7 +46,7 @@ def read(directory: Path, argument: str, notes: list[str]) -> list[dict]:
             runs[row["id"]] = row
             continue
         key = row.get("id", f"line {line_number}")
-        repeated += key in rows and row["kind"] != "limit"  # a limit's last row has the readings of the whole run
+        repeated += key in rows and row["kind"] != "limit"  # a limit's last row has the readings of the entire run
         rows[key] = row
     if not rows:
         raise BadInput(argument, directory, f"{file.name} has no complete row", "a directory in which a sweep ran")
@@ -55,7 +55,7 @@ def read(directory: Path, argument: str, notes: list[str]) -> list[dict]:
     unknown = {row.get("run") for row in rows.values()} - runs.keys()
     if unknown:
         lost = sum(row.get("run") in unknown for row in rows.values())
-        notes.append(f"{file}: {lost} row(s) name a run that is not in the file, so their environment is unknown")
+        notes.append(f"{file}: {lost} row(s) refer to a run that is not in the file, so their environment is unknown")
     return [row | {RUN: runs.get(row.get("run"), {})} for row in rows.values()]
 
 

@@ -43,7 +43,7 @@ def variances(before: np.ndarray, after: np.ndarray) -> tuple[float, np.ndarray,
 
 
 def ratios(before: np.ndarray, after: np.ndarray, rounding: float) -> list[Ratio]:
-    """B / A for each point. `before`, `after`: one line per point and one column per run, as returned by `run_means`.
+    """B / A for each point. `before`, `after`: one row per point and one column per run, as returned by `run_means`.
     `rounding`: the standard deviation that histogram buckets add to each side."""
     sides = [np.atleast_2d(before), np.atleast_2d(after)]
     counts = [np.isfinite(side).sum(axis=1) for side in sides]

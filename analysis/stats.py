@@ -23,7 +23,7 @@ def numbers(results: Results) -> list[str]:
 
 
 def points(results: Results) -> pd.DataFrame:
-    """One line per point of the sweep. Over the point's rows that count, it has the median of each metric, the range as
+    """One row per point of the sweep. Over the point's rows that count, it has the median of each metric, the range as
     `<metric>_least` and `<metric>_greatest` and, for figures, the median's 95 % interval as `<metric>_low` and
     `<metric>_high`. `unstable` lists the metrics whose range is too wide; `flags` counts the rows by warning; `limited`
     is true if the load generator limited any row, so that the figures are bounds.
@@ -169,7 +169,7 @@ def ends(groups) -> pd.DataFrame:
 
 
 def best(candidates: pd.DataFrame, by: str, metric: str, largest: bool = True) -> pd.DataFrame:
-    """For each value of the column `by`, the point with the best median of `metric`, in the variants' order."""
+    """For each value of the `by` column, the point with the best median of `metric`, in the variants' order."""
     ranked = candidates.dropna(subset=[metric]).sort_values(metric, ascending=not largest, kind="stable")
     return ranked.drop_duplicates(by).sort_values("rank")
 

@@ -24,7 +24,7 @@ OPERATIONS = {
 
 
 def store_costs_text(folder: str) -> str:
-    """One line per operation, one column per way to share memory."""
+    """One row per operation, one column per way to share memory."""
     ways = _read(Path(folder))
     found = {name for costs in ways.values() for name in costs}
     names = [name for name in OPERATIONS if name in found]

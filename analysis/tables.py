@@ -36,14 +36,14 @@ def axis_value_label(section: Section, name: str, axis: str, value) -> str:
 
 
 def name(results: Results, axis: str) -> str:
-    """The name of an axis in texts."""
+    """The name of an axis in prose."""
     known = results.experiment.axes.get(axis)
     own = known.name if known and axis.endswith("_bytes") else axis
     return sections.of(results.experiment.name).names.get(axis, own)
 
 
 def figure_name(figure: Figure, percentile: str = "") -> str:
-    """The name of a figure in texts: 'messages per second', 'round trip p50'."""
+    """The name of a figure in prose: 'messages per second', 'round trip p50'."""
     return f"{figure.stem} {percentile}".strip().replace("_", " ")
 
 

@@ -30,7 +30,7 @@ FALSE_DISCOVERIES = 0.05  # expected share of chance findings among the FASTER a
 # A row's percentile is the middle of a bucket, whose width is 1/128 of its value; this is the standard deviation of the
 # uniform distribution. It does not average out, because repetitions that agree are in the same bucket.
 BUCKET_NOISE = 1 / 128 / np.sqrt(12)
-# Default noise between two runs. Four runs of the spec quick on H200 hosts on two days give six pairs: with this value
+# Default noise between two runs. Four runs of the quick spec on H200 hosts on two days give six pairs: with this value
 # 2 of 1044 verdicts were false, without it 25.
 RUN_NOISE = 0.05
 

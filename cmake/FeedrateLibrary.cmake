@@ -1,16 +1,17 @@
 # A part of Feedrate that other programs can use as a library. Included by libraries/ring and libraries/tensors.
 #
-#   feedrate_library(NAME ROOMS room… INCLUDE folder HEADERS file…)
+#   feedrate_library(NAME LAYERS layer… INCLUDE folder HEADERS file…)
 #
-# defines feedrate::NAME (static) and feedrate::NAME_shared, both from the objects of these POSITION_INDEPENDENT rooms.
+# defines feedrate::NAME (static) and feedrate::NAME_shared, both from the objects of these POSITION_INDEPENDENT layers.
 # They export only names marked FEEDRATE_EXPORT. `cmake --install` installs both, their headers, and the package
 # feedrate_NAME for find_package.
 #
 # The headers are all files in INCLUDE, such as feedrate/NAME.hpp, and HEADERS, paths from the top folder that these
-# include. HEADERS are installed in feedrate/detail/, so that a user's `common/error.hpp` is not included instead of ours.
+# include. HEADERS are installed in feedrate/detail/, so that a user's `common/error.hpp` is not included instead of
+# ours.
 #
-# Include this file after project(), in a part of Feedrate's build or in a separate project. The latter is a Release build
-# by default, with CUDA if there is nvcc.
+# Include this file after project(), in a part of Feedrate's build or in a separate project. The latter is a Release
+# build by default, with CUDA if there is nvcc.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE)
@@ -22,10 +23,10 @@ endif()
 find_package(Threads REQUIRED GLOBAL)
 
 get_filename_component(FEEDRATE_ROOT ${CMAKE_CURRENT_LIST_DIR}/.. ABSOLUTE)
-include(${CMAKE_CURRENT_LIST_DIR}/FeedrateRoom.cmake)
+include(${CMAKE_CURRENT_LIST_DIR}/FeedrateLayer.cmake)
 
-# Adds a further room that the library needs, unless Feedrate's build already has it.
-function(feedrate_room_of_a_library folder)
+# Adds a further layer that the library needs, unless Feedrate's build already has it.
+function(feedrate_layer_of_a_library folder)
   string(MAKE_C_IDENTIFIER ${folder} name)
   if(NOT TARGET feedrate_${name})
     add_subdirectory(${FEEDRATE_ROOT}/${folder} ${CMAKE_CURRENT_BINARY_DIR}/${folder})
@@ -41,7 +42,7 @@ function(_feedrate_public_header from to)
 endfunction()
 
 function(feedrate_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "INCLUDE" "ROOMS;HEADERS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "INCLUDE" "LAYERS;HEADERS")
   set(headers ${CMAKE_CURRENT_BINARY_DIR}/include)
   file(GLOB faces CONFIGURE_DEPENDS RELATIVE ${arg_INCLUDE} ${arg_INCLUDE}/feedrate/*.hpp)
   foreach(face IN LISTS faces)
@@ -52,12 +53,12 @@ function(feedrate_library name)
   endforeach()
 
   set(objects "")
-  foreach(room IN LISTS arg_ROOMS)
-    list(APPEND objects $<TARGET_OBJECTS:feedrate_${room}>)
+  foreach(layer IN LISTS arg_LAYERS)
+    list(APPEND objects $<TARGET_OBJECTS:feedrate_${layer}>)
     # The same settings as for all targets in Feedrate's own build.
-    set_target_properties(feedrate_${room} PROPERTIES CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF
+    set_target_properties(feedrate_${layer} PROPERTIES CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF
                           CUDA_STANDARD 20 CUDA_STANDARD_REQUIRED ON CUDA_RUNTIME_LIBRARY Static)
-    target_compile_options(feedrate_${room} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>)
+    target_compile_options(feedrate_${layer} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>)
   endforeach()
 
   set(package feedrate_${name})

@@ -22,7 +22,7 @@ struct OwnProcess {
 };
 
 /// Starts this executable with `arguments`, and without the FEEDRATE_… variables, which belong to this run. Throws
-/// Failure, also if this process is not the executable feedrate (if a library is used from another program).
+/// Failure, including when this process is not the feedrate executable (because another program uses a library).
 pid_t start_feedrate(const std::vector<std::string>& arguments, const OwnProcess&);
 
 /// Waits until the process ends; kills it if it has not ended after ten seconds.

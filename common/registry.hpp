@@ -54,7 +54,7 @@ class Registry {
 
  private:
   std::map<std::string, Entry> entries_;
-  std::map<std::string, std::string> files_;  // by member: the file that registers it
+  std::map<std::string, std::string> files_;  // keyed by member: the file that registers it
 };
 
 template <class Entry>

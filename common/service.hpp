@@ -18,20 +18,21 @@ struct ServiceNeeds {
   std::size_t bytes = 0;
 };
 
-/// A process that members need alongside this one: a server, a broker or a store's daemon. Either the user names a
+/// A process that members need alongside this one: a server, a broker or a store's daemon. Either the user specifies a
 /// service, or the service is private: started by the first member that needs it, and stopped when this object is
 /// destroyed. For use by one thread.
 class Service {
  public:
   virtual ~Service() = default;
-  /// Starts a private service unless the user named one; starts it again if it has died or is too small for these
+  /// Starts a private service unless the user specified one; starts it again if it has died or is too small for these
   /// needs. Throws Failure if the service fails to start, BadInput if it cannot be started here.
   virtual void start(const ServiceNeeds& = {}) = 0;
   /// Connects to the service once, as a test. Throws Failure.
   virtual void connect() = 0;
   /// Stops a private service; the next start() starts a new one.
   virtual void stop() = 0;
-  /// Whether the user named the service. Others may use it too, so everything that this run creates there must expire.
+  /// Whether the user specified the service. Others may use it too, so everything that this run creates there must
+  /// expire.
   virtual bool is_external() const = 0;
   /// Address for other processes; valid once the service is started.
   virtual std::string address() const = 0;

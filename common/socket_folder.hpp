@@ -9,7 +9,7 @@ namespace feedrate {
 /// A new temporary folder for Unix sockets, in `$TMPDIR` or /tmp. The destructor removes it with its contents.
 class SocketFolder {
  public:
-  /// Throws BadInput that names `$TMPDIR` if no folder can be created there, or if its path is too long for a socket
+  /// Throws BadInput naming `$TMPDIR` if no folder can be created there, or if its path is too long for a socket
   /// address.
   SocketFolder();
   ~SocketFolder();

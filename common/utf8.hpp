@@ -23,7 +23,7 @@ constexpr std::size_t utf8_sequence(std::string_view text) {
   return 0;
 }
 
-/// Returns the text with each byte that is not part of valid UTF-8 written as \xHH.
+/// Returns the string with each byte that is not part of valid UTF-8 written as \xHH.
 inline std::string utf8_escaped(std::string_view text) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::string escaped;

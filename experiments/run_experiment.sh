@@ -61,7 +61,7 @@ parse() {
     shift
   done
   ((!bundle || given == 1)) || die 2 '--bundle allows no other arguments: it measures nothing'
-  [[ -z $out || -z $resume ]] || die 2 '--out and --resume exclude each other: a resumed sweep writes to its own folder'
+  [[ -z $out || -z $resume ]] || die 2 '--out and --resume are mutually exclusive: a resumed sweep writes to its own folder'
   [[ -z $resume || -d $resume ]] || die 2 "--resume $resume: no such folder"
   ((!nsys)) || have nsys || die 2 "--nsys needs Nsight Systems, and there is no 'nsys' on PATH"
 }
@@ -99,8 +99,8 @@ under_nsys() {
   wrap+=(sh -c 'echo $$ >"$1"; shift; exec "$@"' sh "$1")
 }
 
-# Sends a signal to the sweep itself, because nsys does not forward signals. Waits for the sweep if nsys is still starting
-# it.
+# Sends a signal to the sweep itself, because nsys does not forward signals. Waits for the sweep if nsys is still
+# starting it.
 # shellcheck disable=SC2317  # called by traps
 pass_on() {
   local pid=$child

@@ -6,8 +6,8 @@
 #
 # Exit code 2: a package is missing that only root may install (the message names it), or the clone is not writable.
 # Exit code 1: an installation failed (the message names its log), or the disk is full.
-# FEEDRATE_CUDA: OFF builds without CUDA, AUTO builds with CUDA if there is a compiler. If unset, CUDA is built if there is
-# a GPU or for the tests.
+# FEEDRATE_CUDA: OFF builds without CUDA, AUTO builds with CUDA if there is a compiler. If unset, CUDA is built if there
+# is a GPU or for the tests.
 set -euo pipefail
 
 FEEDRATE_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -39,7 +39,7 @@ nearest() {
 
 cannot_write() {   # cannot_write PATH WHAT-TO-DO
   local why='this user may not write there'
-  ! is_full "$1" || die 1 "no space left for $1: make room, then run this again"
+  ! is_full "$1" || die 1 "no space left for $1: free some space, then run this again"
   if [[ -e $(nearest "$1") && ! -d $(nearest "$1") ]]; then
     why='a file is in the way'
   elif ((EUID == 0)); then
@@ -75,7 +75,7 @@ logged() {
   return "$rc"
 }
 
-# Names the fullest of the file systems that are written to.
+# Prints the fullest of the file systems that are written to.
 full_place() {
   df --output=avail,target -k -- "$FEEDRATE_ROOT" "$(nearest "$FEEDRATE_LOGS")" "${TMPDIR:-/tmp}" /var 2>/dev/null |
     tail -n +2 | sort -n | awk 'NR == 1 { kib = $1; $1 = ""; printf " at%s (%d MB are free)", $0, kib / 1024 }'
@@ -89,7 +89,8 @@ duration() { if (($1 < 60)); then echo "$1 s"; else echo "$(($1 / 60)) min $(($1
 
 # ---------------------------------------------------------------------------------------------- Debian packages
 
-# The functions below probe for the tool or header itself, not for the package, so other ways to install it count as well.
+# The functions below probe for the tool or header itself, not for the package, so other ways to install it count as
+# well.
 missing_tools() {
   have g++ && at_least "$(g++ -dumpfullversion)" 12 || echo g++
   have cmake && at_least "$(cmake --version | sed -n '1s/[^0-9]*//p')" 3.25 || echo cmake
@@ -202,8 +203,8 @@ apt_install() (
   fi
 )
 
-# Only the headers of valijson's package are needed, and it depends on 160 others (Qt, Poco …). So the package is unpacked
-# into this clone, which does not require root either.
+# Only the headers of valijson's package are needed, and it depends on 160 others (Qt, Poco …). So the package is
+# unpacked into this clone, which does not require root either.
 install_valijson() {
   [[ -n $(lacking 'libvalijson-dev valijson/validator.hpp') ]] || return 0
   say 'fetching only the package libvalijson-dev, for its headers, into .deps'
@@ -223,8 +224,9 @@ unpack_valijson() {
 
 # ---------------------------------------------------------------------------------------------- Python
 
-# .venv/ holds the packages of requirements.txt for reports and, once the tests have run, those of tests/requirements.txt.
-# A stamp for each file records what is installed, so neither command reinstalls the other's packages.
+# .venv/ holds the packages of requirements.txt for reports and, once the tests have run, those of
+# tests/requirements.txt. A stamp for each file records what is installed, so neither command reinstalls the other's
+# packages.
 venv_has() {   # venv_has REQUIREMENTS
   local stamp
   stamp=$(stamp_of "$1")
@@ -296,8 +298,8 @@ install_python() {
 
 nvcc_version() { "$1" --version 2>/dev/null | sed -n 's/.*release \([0-9.]*\).*/\1/p'; }
 
-# Prints the compiler for CMake: from PATH, the usual folder, or .cuda/, in this order. C++20 needs 12.0 or later. The path
-# is the toolkit's real folder, so that wrappers and links to one toolkit do not look like a change of compiler.
+# Prints the compiler for CMake: from PATH, the usual folder, or .cuda/, in this order. C++20 needs 12.0 or later. The
+# path is the toolkit's real folder, so that wrappers and links to one toolkit do not look like a change of compiler.
 find_nvcc() {
   local nvcc top
   for nvcc in "${CUDACXX:-}" "$(command -v nvcc || true)" /usr/local/cuda/bin/nvcc "$FEEDRATE_ROOT/.cuda/bin/nvcc"; do
@@ -313,8 +315,8 @@ find_nvcc() {
 
 cuda_stamp() { hash_of "$FEEDRATE_ROOT/cmake/cuda-pypi.txt"; }
 
-# The wheels share one folder, nvidia/cu13, laid out like a toolkit except for a few names that nvcc, CMake and the linker
-# expect.
+# The wheels share one folder, nvidia/cu13, laid out like a toolkit except for a few names that nvcc, CMake and the
+# linker expect.
 cuda_from_pypi() {
   local new=$FEEDRATE_ROOT/.cuda.new kit library
   rm -rf "$new"
@@ -385,8 +387,8 @@ decide_cuda() {
   if has_gpu || [[ $FEEDRATE_PURPOSE == tests || ${had:-NOTFOUND} != *NOTFOUND ]]; then FEEDRATE_CUDA=AUTO; fi
 }
 
-# Prints the architectures to compile device code for: those of this machine's GPUs or, without a GPU, those of the folder
-# or 90.
+# Prints the architectures to compile device code for: those of this machine's GPUs or, without a GPU, those of the
+# folder or 90.
 architectures() {   # architectures PRESET
   local had gpus=''
   had=$(cached "$1" CMAKE_CUDA_ARCHITECTURES)
@@ -398,8 +400,8 @@ architectures() {   # architectures PRESET
   echo "${had:-90}"
 }
 
-# configure PRESET [-DNAME=value…]: configures only if the toolkit, the preset or the options changed; Ninja detects other
-# changes.
+# configure PRESET [-DNAME=value…]: configures only if the toolkit, the preset or the options changed; Ninja detects
+# other changes.
 configure() {
   local preset=$1 folder=$FEEDRATE_ROOT/build/$1 place key old='' tests=OFF
   shift
@@ -435,9 +437,9 @@ with_progress() {   # with_progress WHAT COMMAND…
   NINJA_STATUS='[%f/%t %e s] ' "$@" 2>&1 | show_progress "$what"
 }
 
-# Passes lines on to the log and shows the user (descriptor 3) the progress of the build: at a terminal in one line that is
-# updated in place, elsewhere in a new line every FEEDRATE_PROGRESS seconds (15). The time left is estimated from the rate
-# so far.
+# Passes lines on to the log and shows the user (descriptor 3) the progress of the build: at a terminal in one line that
+# is updated in place, elsewhere in a new line every FEEDRATE_PROGRESS seconds (15). The time left is estimated from the
+# rate so far.
 show_progress() {   # show_progress WHAT
   local what=$1 line='' part status finished=0 all=0 spent text terminal=0 started=$SECONDS told=$SECONDS
   [[ ! -t 3 ]] || terminal=1
@@ -498,7 +500,7 @@ feedrate_setup() {   # feedrate_setup [tests|python]
   locked install_everything
 }
 
-# Installs the package `feedrate` into .venv/, with this clone's executable.
+# Installs the `feedrate` package into .venv/, with this clone's executable.
 install_python_package() {
   configure release
   build release feedrate

@@ -12,9 +12,9 @@
 
 /// Makes a Workload from one functor struct F. F has the parts that KernelOf needs (kernels/serving/kernel_of.hpp) and
 ///
-///     static constexpr kName, kDescription;
-///     static string why_unsupported(payload);              host: the required sizes if this is not one of them, else
-///     "" reference(payload, bytes, result)           host: the functor's result by independent, plain code
+///     static constexpr kName, kDescription
+///     static string why_unsupported(payload)      host: the required sizes, or "" if this is one of them
+///     reference(payload, bytes, result)           host: the functor's result by independent, plain code
 ///   and, optionally,
 ///     struct Options; static const Axes<Options>& axes(); explicit F(const Options&)    its own axes
 ///     check(seed, payload, results, ids)          host: Workload::check, faster than by memcmp with a pool of results

@@ -66,7 +66,7 @@ run_ctest() {
 # Most tests spend most of their time waiting for servers, leases or killed processes.
 jobs() { echo $((2 * $(nproc))); }
 
-# Users measure with the release build; the preset tests compiles in half the time.
+# Users measure with the release build; the tests preset compiles in half the time.
 test_all() {   # test_all PRESET LABELS-LEFT-OUT CTEST-ARGUMENT…
   local preset=$1 without=$2
   shift 2

@@ -1,8 +1,8 @@
 """HdrHistogram's interval logs (version 1.3): one file per point, one interval per repetition and distribution; the tag
-names the distribution.
+identifies the distribution.
 
 Rows store their counts in the same array as HdrHistogram with two significant digits (256 sub-buckets), so the V2
-payload is that array and no sample changes its bucket. This module does not use the package `hdrhistogram`, because
+payload is that array and no sample changes its bucket. This module does not use the `hdrhistogram` package, because
 Debian lacks it and its log writer does not support tags; the tests read the logs back with it.
 """
 

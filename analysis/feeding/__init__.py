@@ -1,1 +1,1 @@
-"""Report parts that only the experiment `feeding` has."""
+"""Report parts that only the `feeding` experiment has."""

@@ -25,7 +25,7 @@ NOTE = (
 class Candidate:
     """The rate that a variant carries under a bound."""
 
-    line: pd.Series  # of the variant and its setting
+    line: pd.Series  # the row of the variant and its setting
     rate: float
     high: float  # upper end of the interval that a search found; equals `rate` if the rate was measured
     text: str  # the rate in words
@@ -33,7 +33,7 @@ class Candidate:
     row: pd.Series  # the evidence
 
 
-Choices = dict[tuple[str, str], list[Candidate]]  # by task and bound
+Choices = dict[tuple[str, str], list[Candidate]]  # keyed by task and bound
 
 
 def blocks(results: Results) -> list[Block]:
@@ -43,7 +43,7 @@ def blocks(results: Results) -> list[Block]:
          "the lower ends"),
         (_from_open_loads, "open loads: a rate counts if it and every lower rate were sustained"),
         (_from_closed_loads, "closed loads, which send a message only after an earlier one has returned: their latency "
-         "leaves out the wait of a real load, so the rates are upper limits"),
+         "omits the queueing delay that an open load would see (coordinated omission), so the rates are upper bounds"),
     ):  # fmt: skip
         if choices := choose_from(results):
             return [Heading(TITLE), _table(choices), Text(NOTE.format(source), "note")]

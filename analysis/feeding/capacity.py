@@ -14,7 +14,7 @@ EMPTY = pd.Series(dtype=object)
 
 
 def answers(results: Results) -> pd.DataFrame:
-    """One line for each variant, task, setting and bound, with the results of its searches. `intervals`: (low, high) of
+    """One row for each variant, task, setting and bound, with the results of its searches. `intervals`: (low, high) of
     each search; `overlap`: whether one rate lies within all intervals, None for a single search. The fields `low`,
     `high`, `limit`, `id`, `probes` and `rates` (the outcome of the tries at each rate) come from the search with the
     median `low`; `low` is NaN if no search is ok."""
@@ -97,7 +97,7 @@ SEARCHED = (
 
 
 def table(found: pd.DataFrame) -> Table:
-    """One line for each setting that was searched."""
+    """One row for each setting that was searched."""
     return table_of(SEARCHED, (line for _, line in found.iterrows()))
 
 

@@ -20,7 +20,7 @@ number = partial(Column, right=True)
 
 
 def table(columns: Iterable[Column], points: Iterable) -> Table:
-    """A table with one line per point."""
+    """A table with one row per point."""
     columns = list(columns)
     rows = [[column.cell(point) for column in columns] for point in points]
     right = {place for place, column in enumerate(columns) if column.right}

@@ -1,4 +1,4 @@
-"""Columns that a cell of `feeding` has besides its figures: counts, stages, and the outcome of an open load."""
+"""Columns that a cell of `feeding` has in addition to its figures: counts, stages, and the outcome of an open load."""
 
 from .. import units
 

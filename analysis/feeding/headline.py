@@ -55,7 +55,7 @@ def _lone(heading: str, cell: Callable) -> Column:
 
 
 def headline(results: Results, measured: pd.DataFrame, work: str) -> Table:
-    """One line per variant, fastest first: its peaks, its lone-message latency, and their cost."""
+    """One row per variant, fastest first: its peaks, its lone-message latency, and their cost."""
     shown = varying(results)
 
     def peak(point, metric: str, formatter) -> str:

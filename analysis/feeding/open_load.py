@@ -26,7 +26,7 @@ _LOAD = ("payload_bytes", "arrivals", "burst_us", "pause_us", "payload_mix", "pr
 
 
 def points(results: Results) -> pd.DataFrame:
-    """One line for each variant, task, setting and rate: medians over its repetitions, with their range and 95 %
+    """One row for each variant, task, setting and rate: medians over its repetitions, with their range and 95 %
     interval. `generator`: number of rows with a late generator. `missed`: number of rows that were not sustained.
     `kept`: whether this rate and every lower rate of its curve were sustained."""
     return _points(results).copy()
@@ -78,7 +78,7 @@ def same_rates(rates: pd.Series) -> np.ndarray:
 
 def describe(lines: pd.DataFrame, results: Results) -> pd.DataFrame:
     """Adds `task` (the load, in words) and `setting` (the queue's settings on the axes that vary, in words), and sorts
-    the lines by task: the main workload first, then by payload."""
+    the rows by task: the main workload first, then by payload."""
     if lines.empty:
         return lines.assign(task=[], setting=[])
     lines = lines if "arrivals" in lines else lines.assign(arrivals="closed")

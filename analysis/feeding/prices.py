@@ -12,8 +12,8 @@ from .columns import table as table_of
 
 AGAINST = "redis_list"
 NOTE = (
-    f"{figure_text.NOTE} Each queue is shown at its best measured point. In the spec `guarantees` a search, equally long "
-    "for each queue, found the points of “most messages”. The settings of “one message per element” (one, two and four "
+    f"{figure_text.NOTE} Each queue is shown at its best measured point. In the `guarantees` spec a search, equally "
+    "long for each queue, found the points of “most messages”. The settings of “one message per element” (one, two and four "
     "workers) and of lone messages (one in flight) were fixed, not searched for. "
     f"“× {AGAINST}” is the ratio of the medians; its interval combines those of both."
 )
@@ -36,8 +36,8 @@ def _number(value) -> float:
 
 
 def prices(results: Results) -> pd.DataFrame:
-    """One line for each queue, payload and measure: `point`, and `share`, its ratio to `redis_list`, with `share_low`
-    and `share_high`. A queue that can deliver results effectively once has an additional line “…, once”. Empty
+    """One row for each queue, payload and measure: `point`, and `share`, its ratio to `redis_list`, with `share_low`
+    and `share_high`. A queue that can deliver results effectively once has an additional row “…, once”. Empty
     without `redis_list` and at least two other queues."""
     points = stats.points(results.closed)
     if points.empty or not {"pack", "once_seconds"} <= set(points):
@@ -63,7 +63,7 @@ def prices(results: Results) -> pd.DataFrame:
 
 
 def table(found: pd.DataFrame) -> Table:
-    """One line per queue, one column per measure and payload."""
+    """One row per queue, one column per measure and payload."""
     columns = [Column("queue", lambda queue: queue.line), Column("delivery", lambda queue: queue.delivery)]
     for name, _, metric, _, formatter in MEASURES:
         for payload, some in found[found["measure"] == name].groupby("payload"):

@@ -38,7 +38,7 @@ MEASURES = (
 
 
 def write_ranks(found: str, swept: str, page: str | None, check: bool) -> int:
-    """Prints the comparison, or writes it into the block `ranks` of a page. Returns the exit code: 1 if two variants
+    """Prints the comparison, or writes it into a page's `ranks` block. Returns the exit code: 1 if two variants
     are ranked in a different order, if a peak is too low, or if, with `check`, the block would change."""
     quick, feeding = load([found], "FOUND"), load([swept], "SWEPT")
     problems = [problem for measure in MEASURES for problem in disagreements(measure, quick, feeding)]

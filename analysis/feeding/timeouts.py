@@ -45,7 +45,7 @@ def in_order(found: pd.DataFrame) -> list[pd.DataFrame]:
 
 
 def table(results: Results, found: pd.DataFrame) -> Table:
-    """One line per point."""
+    """One row per point."""
     shown = [axis for axis in tables.varying(results) if axis not in (AXIS, "rate", "payload_bytes", "arrivals")]
     columns = (
         TASK,

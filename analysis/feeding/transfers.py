@@ -90,7 +90,7 @@ def _chosen(results: Results, auto: pd.Series) -> str:
 
 
 def table(results: Results, found: list[Place]) -> Table:
-    """One line per payload and batch."""
+    """One row per payload and batch."""
 
     def of_second(heading: str, cell: Callable, missing: str = units.NOTHING, right: bool = True) -> Column:
         return Column(heading, lambda place: missing if place.second is None else cell(place), right)

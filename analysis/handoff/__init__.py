@@ -1,1 +1,1 @@
-"""Report parts of the experiment `handoff`: the cheapest way to hand a tensor to another process, by size."""
+"""Report parts of the `handoff` experiment: the cheapest way to hand a tensor to another process, by size."""

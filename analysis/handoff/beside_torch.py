@@ -14,7 +14,7 @@ ALLOWED = "a file that experiments/handoff/torch_shared.py wrote"
 
 
 def beside_torch_text(file: str) -> str:
-    """One line per size and use, two columns per way."""
+    """One row per size and use, two columns per way."""
     lines = json_lines(Path(file), lambda line: {field: line[field] for field in FIELDS}, ALLOWED)
     ways = list(dict.fromkeys(line["way"] for line in lines))
     places = sorted({(points.use_place(line["use"]), line["bytes"]) for line in lines})

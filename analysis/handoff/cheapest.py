@@ -76,7 +76,7 @@ def blocks(results: Results, found: list[Place], shown: tuple[str, ...] = ()) ->
 
 
 def table(results: Results, found: list[Place], shown: tuple[str, ...] = ()) -> Table:
-    """One line per use and size. `shown`: the axes that are written below a way."""
+    """One row per use and size. `shown`: the axes that are written below a way."""
 
     def who(point: pd.Series) -> str:
         return f"{point['variant']}\n{tables.place(results, point, list(shown))}".strip()

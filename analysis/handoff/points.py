@@ -38,7 +38,7 @@ def setting_axes(results: Results) -> list[str]:
 
 
 def named_axes(results: Results) -> list[str]:
-    """The setting axes that texts name; the device is left out because the warning above names it."""
+    """The setting axes that the prose mentions; the device is left out because the warning above names it."""
     return [axis for axis in setting_axes(results) if axis != "device"]
 
 

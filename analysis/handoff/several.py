@@ -62,7 +62,7 @@ def where(results: Results, steps: Steps) -> str:
 
 
 def table(results: Results, steps: Steps) -> Table:
-    """One line per way, one column per value of the axis."""
+    """One row per way, one column per value of the axis."""
     rows = [
         [variant, *(_cell(own[own[steps.axis] == value]) for value in steps.values)]
         for variant, own in steps.points.groupby("variant", sort=False)

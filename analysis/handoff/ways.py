@@ -26,7 +26,7 @@ def blocks(results: Results) -> list[Block]:
         return []
     some = handoff.compared(results, measured)
     setting = tables.place(results, some.iloc[0], handoff.named_axes(results))
-    where = f"All figures are for {units.size(usual(some))}, {setting}, unless a line says otherwise."
+    where = f"All figures are for {units.size(usual(some))}, {setting}, unless a row says otherwise."
     return [Text(where), table(results, some), Text(" ".join([NOTE, *stats.explained(results)]), "note")]
 
 
@@ -41,7 +41,7 @@ def nearest(sizes) -> int:
 
 
 def table(results: Results, some: pd.DataFrame) -> Table:
-    """One line per way. A way that was not measured at the common size has its own size in its line; the line of a way
+    """One row per way. A way that was not measured at the common size has its own size in its row; the row of a way
     that could not run gives the reason."""
     at, rows = usual(some), []
     for variant in some["variant"].unique():

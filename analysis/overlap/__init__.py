@@ -1,1 +1,1 @@
-"""Report parts of the experiment `overlap`: the share of the possible overlap that each strategy reaches."""
+"""Report parts of the `overlap` experiment: the share of the possible overlap that each strategy reaches."""

@@ -18,7 +18,7 @@ SERIAL, ALONE, BESIDE = "serial, per item", "slowest stage, alone", "slowest sta
 NOTE = (
     f"{figure_text.NOTE} Each cell shows the speedup over serial and, below it, the overlap efficiency, which is based "
     "on the stages' times when they run concurrently. If less than a tenth of serial's time could be saved, the cell "
-    "shows that share instead of the efficiency. The last lines show the times behind the efficiency: time per item, "
+    "shows that share instead of the efficiency. The last rows show the times behind the efficiency: time per item, "
     "medians over the rows of the strategies above."
 )
 
@@ -65,7 +65,7 @@ def _where(results: Results, axis: Axis, some: pd.DataFrame) -> str:
 
 
 def table(results: Results, axis: Axis, some: pd.DataFrame) -> Table:
-    """One line per strategy, one column per value; the last lines are the times of serial and of the slowest stage."""
+    """One row per strategy, one column per value; the last rows are the times of serial and of the slowest stage."""
     steps = sorted(some[axis.name].unique(), key=axis.key)
     at = {step: some[some[axis.name] == step] for step in steps}
     names = some.sort_values(["place", "rank"], kind="stable")["variant"].unique()

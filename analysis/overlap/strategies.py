@@ -36,12 +36,12 @@ def _where(results: Results, some: pd.DataFrame) -> str:
     """The setting that the strategies share, in words."""
     first = overlap.compared(results, some).iloc[0]
     setting = tables.place(results, first, overlap.named_axes(results))
-    return f"All figures are for {setting}, unless a line says otherwise."
+    return f"All figures are for {setting}, unless a row says otherwise."
 
 
 def table(results: Results, pipeline: str, some: pd.DataFrame) -> Table:
-    """One line per strategy. A strategy that was not measured at the common setting has a line for each of its own
-    settings; the line of a strategy that could not run gives the reason."""
+    """One row per strategy. A strategy that was not measured at the common setting has a row for each of its own
+    settings; the row of a strategy that could not run gives the reason."""
     shared = overlap.compared(results, some)
     rest = overlap.standard(results, some[~some["strategy"].isin(shared["strategy"])])
     rows = [[point["variant"], *_figures(results, point)] for _, point in shared.iterrows()]

@@ -5,7 +5,7 @@ import os
 
 
 def _import_matplotlib() -> None:
-    """Imports matplotlib without MPLBACKEND, which may name a backend that this Python lacks (a notebook's, for
+    """Imports matplotlib without MPLBACKEND, which may specify a backend that this Python lacks (a notebook's, for
     example) and would make the import fail. Figures here need no backend; the caller's setting is restored."""
     backend = os.environ.pop("MPLBACKEND", None)
     import matplotlib

@@ -13,7 +13,7 @@ DOT, MEAN = "#56B4E9", "#000000"
 
 
 def draw(matched: pd.DataFrame, overall: pd.DataFrame, metrics, experiment: str = "") -> Drawing:
-    """`matched` has one line per point and `overall` one line per variant, each with a ratio for each of `metrics`.
+    """`matched` has one row per point and `overall` one row per variant, each with a ratio for each of `metrics`.
     `experiment`: the experiment's name if there are several."""
     with figure_style():
         variants = list(overall["variant"])

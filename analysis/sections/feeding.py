@@ -1,4 +1,4 @@
-"""The section of the experiment `feeding`."""
+"""The section of the `feeding` experiment."""
 
 from ..feeding import details, questions, section
 from ..feeding.plots import draw_all, headline

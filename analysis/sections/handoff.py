@@ -1,4 +1,4 @@
-"""The section of the experiment `handoff`: the cheapest way by size, the cost of each way, rows with two GPUs, several
+"""The section of the `handoff` experiment: the cheapest way by size, the cost of each way, rows with two GPUs, several
 tensors or readers, and the figures."""
 
 import math

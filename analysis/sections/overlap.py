@@ -1,4 +1,4 @@
-"""The section of the experiment `overlap`: the fastest strategy of each pipeline, a table per pipeline, the figures."""
+"""The section of the `overlap` experiment: the fastest strategy of each pipeline, a table per pipeline, the figures."""
 
 import math
 from functools import partial

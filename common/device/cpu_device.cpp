@@ -31,7 +31,7 @@ Buffer allocate(std::size_t bytes, std::optional<int> filled_with) {
   return {data, bytes, [](std::byte* p) { ::operator delete(p, kAlignment); }};
 }
 
-/// Counts the event's recordings and how many of them are reached. A stream waits for the recording that was the last
+/// Counts the event's recordings and how many of them are reached. A stream waits for the recording that was the latest
 /// when `wait` was called.
 class CpuEvent final : public Event {
  public:
@@ -40,7 +40,7 @@ class CpuEvent final : public Event {
   double ns_since(const Event& earlier) const override {
     return static_cast<double>(static_cast<std::int64_t>(ready_ns_ - static_cast<const CpuEvent&>(earlier).ready_ns_));
   }
-  /// Returns the number of this recording. Called by the thread that queues.
+  /// Returns the number of this recording. Called by the thread that queues the recording.
   std::uint64_t record() { return ++recorded_; }
   std::uint64_t recorded() const { return recorded_; }
   bool reached(std::uint64_t recording) const { return reached_.load(std::memory_order_acquire) >= recording; }
@@ -232,8 +232,8 @@ class CpuGraph final : public Graph {
   }
 
   std::vector<Work> nodes_;
-  std::vector<std::vector<Node>> next_;  // by node: the nodes that wait for it
-  std::vector<std::size_t> before_;      // by node: the number of nodes that it waits for
+  std::vector<std::vector<Node>> next_;  // indexed by node: the nodes that wait for it
+  std::vector<std::size_t> before_;      // indexed by node: the number of nodes that it waits for
   std::vector<Node> order_;              // filled by the first launch
 };
 

@@ -58,8 +58,8 @@ class BatchLaunch final : public Launchable {
   unsigned block_;
 };
 
-enum class Access { read_write, read_only };      ///< what a device may do with pinned memory of the process
-enum class HostMemory { pageable, pinned };  ///< pinned memory is also mapped: the device may use its address
+enum class Access { read_write, read_only };  ///< what a device may do with pinned memory of the process
+enum class HostMemory { pageable, pinned };   ///< pinned memory is also mapped: the device may use its address
 
 /// Owned bytes, freed by the function given at construction.
 class Buffer {
@@ -110,7 +110,8 @@ class Stream {
   virtual void copy_to_peer(std::byte* to, const std::byte* from, std::size_t bytes) = 0;
   virtual void launch(const Launchable&) = 0;
   /// Like `launch`, but the kernel may begin before earlier work in the stream has ended, and waits for that work
-  /// itself (CUDA: programmatic dependent launch). If the device does not support this, same as `launch`.
+  /// itself (CUDA: programmatic dependent launch). If the device does not support this, it is the same as
+  /// `launch`.
   virtual void launch_early(const Launchable& launchable) { launch(launchable); }
   void launch(const Kernel& kernel, const BatchView& batch, unsigned block) {
     launch(BatchLaunch(kernel, batch, block));
@@ -131,8 +132,8 @@ class Stream {
   virtual void synchronize() = 0;
 };
 
-/// Copies and kernels with dependencies, which one call queues. The graph is built node by node; each `add` names the
-/// nodes that must be done before. Between two launches, nodes may get new addresses or be left out; unchanged nodes
+/// Copies and kernels with dependencies, which one call queues. The graph is built node by node; each `add` lists the
+/// nodes that must finish first. Between two launches, nodes may get new addresses or be left out; unchanged nodes
 /// cost nothing. Launches in flight are not affected. Throws Failure if the device reports an error.
 class Graph {
  public:
@@ -217,14 +218,14 @@ class Device {
   virtual void profile(bool /*on*/) {}
 };
 
-/// Value of each byte of fresh device memory, so that data from an earlier run cannot pass for a result.
+/// Value of each byte of fresh device memory, so that data from an earlier run cannot be mistaken for a result.
 inline constexpr int kPoison = 0xA5;
 
 /// Returns why the `cuda` device cannot be used here (no driver, no GPU, a build without CUDA); empty if it can.
 FEEDRATE_EXPORT std::string cuda_unavailable();
 /// Number of GPUs visible to this process; 0 if CUDA cannot be used here.
 FEEDRATE_EXPORT unsigned gpu_count();
-/// Opens a device; `kind` is `cuda`, `cpu` or `auto` (`cuda` if there is a GPU). Throws BadInput that names `--device`.
+/// Opens a device; `kind` is `cuda`, `cpu` or `auto` (`cuda` if there is a GPU). Throws BadInput naming `--device`.
 FEEDRATE_EXPORT std::unique_ptr<Device> open_device(const std::string& kind, unsigned index = 0);
 /// Describes the device that open_device() would open, without opening it: creates no context and allocates no GPU
 /// memory.

@@ -23,7 +23,7 @@ class LimitList {
   bool measures_;
   unsigned round_ = 1;
   std::vector<Limit> limits_;
-  std::vector<unsigned> read_in_;  // by limit: the round of its last reading
+  std::vector<unsigned> read_in_;  // indexed by limit: the round of its last reading
 };
 
 /// Time of one reading of a rate, in seconds. Five readings take as long as one reading that is long enough to have

@@ -16,10 +16,10 @@ std::string_view hash_tag(std::string_view key);
 class Cluster {
  public:
   /// Queries the servers of the URL in turn, until one replies that sees the complete cluster. Throws ServerFailure if
-  /// none does, and BadInput that names `--redis` if the URL names several servers that are not a cluster.
+  /// none does, and BadInput naming `--redis` if the URL has several servers that are not a cluster.
   explicit Cluster(const std::string& url);
 
-  /// The URL of the server that has the keys with this prefix. Throws BadInput that names `--prefix` if a cluster is
+  /// The URL of the server that has the keys with this prefix. Throws BadInput naming `--prefix` if a cluster is
   /// used and the prefix has no hash tag (the keys of a queue must be in one slot). Throws ServerFailure if no server
   /// has the slot.
   std::string server_of(const std::string& prefix) const;

@@ -13,9 +13,9 @@ struct Endpoint {
   int port = 6379;
   int database = 0;
 };
-/// Parses a URL that names one server. Throws BadInput that names `--redis`.
+/// Parses a URL with a single server. Throws BadInput naming `--redis`.
 Endpoint parse_url(const std::string& url);
-/// Returns a URL for each server that `url` names.
+/// Returns a URL for each server in `url`.
 std::vector<std::string> servers_of(const std::string& url);
 /// Returns the URL with its single server replaced; if `host` is empty, replaces only the port.
 std::string with_server(const std::string& url, const std::string& host, int port);

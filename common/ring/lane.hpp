@@ -34,7 +34,7 @@ struct LaneView {
   RingView ring;
   /// One word per slot, for results in order by counter: the end of the claim that began at this number, written when
   /// its results are complete. The word has 64 bits because a slot may go any number of laps without being the first of
-  /// a claim, and meanwhile it keeps the value of an earlier lap.
+  /// a claim, and keeps the value of an earlier lap until then.
   std::uint64_t* ends = nullptr;
   std::uint32_t* finished = nullptr;  ///< for results as they finish: number + 1, written every lap
   LaneParking* parking = nullptr;

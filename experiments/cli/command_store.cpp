@@ -240,7 +240,7 @@ void add_store(Program& program) {
   CLI::App* made = command("put", "create a tensor from a .npy file", put);
   of_one(made);
   made->add_option("FILE", options->file, "file to read")->required();
-  add_option(*made, "dtype", options->dtype, "element type if the file does not name it: bf16, e4m3, e5m2");
+  add_option(*made, "dtype", options->dtype, "element type if the file does not specify it: bf16, e4m3, e5m2");
   add_seconds(*made, "ttl", options->ttl, 0, 1e9, "time until the name is deleted; 0: never");
   made->add_flag("--pin", options->pinned, "exclude the tensor from eviction");
   made->add_flag("--evict", options->evict, "evict other tensors if memory is full");

@@ -144,7 +144,7 @@ class WorkerSource final : public MetricsSource {
     for (std::size_t i = 0; i < counts.size(); ++i) counts[i] = m.batch_buckets[i].load();
     const FeedrateMetric batches{kFeedrateHistogram,
                                  "feedrate_batch_seconds",
-                                 "Time from taking a batch of tasks to handing on its results.",
+                                 "Time from taking a batch of tasks to passing on its results.",
                                  static_cast<double>(m.batch_ns.load()) * 1e-9,
                                  counts.size(),
                                  WorkerMetrics::kBatchSeconds.data(),

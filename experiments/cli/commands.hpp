@@ -10,7 +10,7 @@ namespace feedrate {
 struct Program {
   CLI::App& app;
   const std::vector<std::string>& arguments;  ///< the complete command line
-  std::function<int()> action = {};           ///< of the chosen subcommand, run after parsing; returns the exit code
+  std::function<int()> action = {};  ///< the chosen subcommand's action, run after parsing; returns the exit code
 
   /// Makes `run` the action if this command is chosen.
   void on_choice(CLI::App& command, std::function<int()> run) {

@@ -39,7 +39,7 @@ std::string first_difference(const std::string& path, const Json& there, const J
     if (path != "spec.run" || members.contains(key)) members[key].second = value;
   }
   for (const auto& [key, values] : members) {
-    if (key == "description" || key == "name") continue;  // they are only for people
+    if (key == "description" || key == "name") continue;  // only for human readers
     const std::string member = fmt::format(fmt::runtime(objects ? "{}.{}" : "{}[{}]"), path, key);
     std::string found = first_difference(member, values.first, values.second);
     if (!found.empty()) return found;
@@ -128,9 +128,10 @@ Results FolderOptions::open(const fs::path& directory, const Spec& spec, Session
   if (found.empty() && spec_edited(directory, results.earlier()))
     found = "spec.json: edited since the rows were measured";
   if (!found.empty()) {
-    throw BadInput(fmt::format(
-        "--resume {}: new rows would be mixed with rows of other conditions. {} (use --resume-anyway to mix them)",
-        directory.string(), found));
+    throw BadInput(
+        fmt::format("--resume {}: new rows would be mixed with rows measured under other conditions. {} (use "
+                    "--resume-anyway to mix them)",
+                    directory.string(), found));
   }
   return results;
 }

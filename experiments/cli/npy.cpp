@@ -62,11 +62,11 @@ std::vector<std::int64_t> lengths_of(const nlohmann::json& shape) {
 Dtype dtype_of_file(std::string_view text, const std::string& dtype) {
   const auto known = std::ranges::find(kNames, text, &std::pair<std::string_view, Dtype>::first);
   if (known != kNames.end() && dtype.empty()) return known->second;
-  if (dtype.empty()) reject(fmt::format("elements of type '{:.20}' (use --dtype to name it)", text));
+  if (dtype.empty()) reject(fmt::format("elements of type '{:.20}' (specify the type with --dtype)", text));
   const Dtype asked = tensors::dtype_of(dtype);
   const std::string size = std::to_string(tensors::size_of(asked));
   if (text.size() < 3 || text.substr(2) != size || text.front() == '>') {
-    reject(fmt::format("elements of type '{:.20}', which can't hold {}", text, dtype));
+    reject(fmt::format("elements of type '{:.20}', which cannot hold {}", text, dtype));
   }
   return asked;
 }

@@ -16,8 +16,8 @@ struct NpyHeader {
 };
 
 /// Reads only the header, so the stream continues with the elements, even if it is a pipe. Throws BadInput that
-/// describes the error. `dtype` is the element type if the file does not name it; if `dtype` is empty, the file must
-/// name the type.
+/// describes the error. `dtype` is the element type if the file does not specify it; if `dtype` is empty, the file
+/// must specify the type.
 NpyHeader read_npy_header(std::istream& file, const std::string& dtype);
 /// Returns the file header of an array in row-major order.
 std::string npy_header(tensors::Dtype, const std::vector<std::int64_t>& shape);

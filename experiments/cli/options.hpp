@@ -41,7 +41,7 @@ CLI::Option* add_seconds(CLI::App& app, const std::string& name, double& seconds
 /// Adds an option in percent (`--name 2%` or 0.02), stored as a share above 0 and at most 1.
 CLI::Option* add_percent(CLI::App& app, const std::string& name, double& share, const std::string& help);
 /// Applies a spec's `run` to the options of the same names, which check its values. The command line, the environment
-/// and the config file take precedence. `where` names the spec.
+/// and the config file take precedence. `where` identifies the spec.
 void apply_run(const Json& run, const std::string& where, CLI::App& command);
 
 /// Adds an option and its environment variable: FEEDRATE_ followed by the name in capitals.

@@ -31,7 +31,7 @@ bool is_set(const std::string& variable) {
   return value != nullptr && *value != '\0';
 }
 
-/// Returns the subcommand that the command line names, or `app` if it names none.
+/// Returns the subcommand on the command line, or `app` if there is none.
 const CLI::App& chosen(const CLI::App& app, const std::vector<std::string>& arguments) {
   const auto all = app.get_subcommands([](const CLI::App*) { return true; });
   for (const CLI::App* each : all) {

@@ -5,7 +5,7 @@
 
 #include "common/error.hpp"
 
-/// Sources of option values: an error names the place in which the user set the value.
+/// Sources of option values: an error names the place where the user set the value.
 namespace feedrate {
 
 /// Returns the error. If its option is not on the command line, the message names the environment variable or the
@@ -21,7 +21,7 @@ bool on_command_line(const std::string& option, const std::vector<std::string>& 
 /// or a stray word.
 BadInput unexpected(const CLI::App&);
 
-/// Throws BadInput if `--config` or its variable names a file that can't be read.
+/// Throws BadInput if `--config` or its variable refers to a file that cannot be read.
 void reject_unreadable_config(const std::vector<std::string>& arguments);
 
 /// Removes the environment variables that Kubernetes and Docker set for a service whose name begins with "feedrate"

@@ -173,7 +173,7 @@ int serve_store(const StoreServiceOptions& options, const std::vector<std::strin
   spdlog::info("store: {} of {} at {}", options.memory, options.device, options.socket);
   const StopOnSignal signals;
   daemon.run(signals.token());
-  spdlog::info("store: ended; memory that processes have mapped stays theirs");
+  spdlog::info("store: ended; processes keep the memory that they have mapped");
   if (memory->cuda_index() < 0) return 0;
   // CUDA forbids freeing memory that other processes still map. If this process exits without freeing it, the memory
   // stays until they end.

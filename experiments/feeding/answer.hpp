@@ -47,7 +47,7 @@ class Answer final : public Summary {
   Category best(const std::string& name, std::size_t payload) const;
 
   ExperimentInfo info_{"feeding"};
-  std::map<std::string, Measured> points_;  // by parameters
+  std::map<std::string, Measured> points_;  // keyed by parameters
 };
 
 /// Lines that show a row of `feeding` in a terminal.

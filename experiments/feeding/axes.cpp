@@ -33,14 +33,14 @@ Axes<Point> make_axes() {
       .word("device", &Point::device, {"auto", "cpu", "cuda"},
             "device that runs the workload; auto = cuda if there is a GPU")
       .number("payload", &Point::payload, {0, kMaxPayload, 1, "payload_bytes"}, "payload bytes per message")
-      .number("batch", &Point::batch, {1, 1 << 20}, "maximum number of messages handed on together")
+      .number("batch", &Point::batch, {1, 1 << 20}, "maximum number of messages passed on as one batch")
       .number("batch-timeout", &Point::batch_timeout_us, {0, 10'000'000, 1, "batch_timeout_us"},
               "microseconds for which a producer holds back a partial batch; 0 = sends it immediately")
       .number("window", &Point::window, {1, 1 << 24}, "messages in flight per producer; 1 = lone messages")
       .number("producers", &Point::producers, {0, 1024},
               "producing threads, each with a collecting thread; 0 = as many as this machine has cores for")
       .number("workers", &Point::workers, {1, 64}, "threads between a broker queue and the device")
-      .number("block", &Point::block, {32, 1024, 32}, "GPU threads per block, whole warps")
+      .number("block", &Point::block, {32, 1024, 32}, "GPU threads per block, in full warps")
       .number("capacity", &Point::capacity, {0, 1 << 24},
               "messages (Redis: elements) that a queue holds before it pushes back; 0 = the window")
       .word("touch", &Point::touch, {"all", "stamp"},

@@ -283,10 +283,10 @@ void Feeding::compare_with_generator(const Point& point, double rate, Measuremen
                                   {"ratio", ratio}};
     if (!generator_bound(rate, limit)) return;
     measured.judge(Status::invalid, Cause::generator_bound,
-                   fmt::format("driver-bound: {:.0f} % of the rate of the driver alone", 100 * ratio));
-  } catch (const std::exception& error) {  // the generator_point failed, not the cell
+                   fmt::format("generator-bound: {:.0f} % of the rate of the load generator alone", 100 * ratio));
+  } catch (const std::exception& error) {  // the generator-only point failed, not the cell
     measured.judge(Status::invalid, Cause::generator_unknown,
-                   fmt::format("the limit of the driver alone could not be measured: {}", error.what()));
+                   fmt::format("the limit of the load generator could not be measured: {}", error.what()));
   }
 }
 

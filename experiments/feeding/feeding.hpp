@@ -10,7 +10,7 @@
 
 namespace feedrate {
 
-/// The experiment `feeding`: queues × transfers × workloads under a load.
+/// The `feeding` experiment: queues × transfers × workloads under a load.
 class Feeding final : public Experiment {
  public:
   explicit Feeding(Session& session) : session_(session) {}
@@ -31,14 +31,14 @@ class Feeding final : public Experiment {
     PassResult warmup, result;
     MachineState machine;  // during the timed phase
     ClockMap clock;        // the device's, if stages were timed
-    Json gpu_use;          // from the timeline
+    Json gpu_use;          // use of the GPU, from the timeline
   };
   /// Reads the device's clock; empty if this fails. Then only the stage times are missing.
   std::optional<ClockReading> read_clock();
   void run_load(const Point&, const RunSettings&, const GpuSource& watched, const Repetition&, Outcome&);
   /// Limit of the load generator for this point's memory footprint; measured on first use.
   const GeneratorLimit& generator_limit(const Point&);
-  /// Judges the row as driver-bound if `rate`, measured or requested, is too close to the load generator's limit.
+  /// Judges the row as generator-bound if `rate`, measured or requested, is too close to the load generator's limit.
   void compare_with_generator(const Point&, double rate, Measurement&);
 
   /// The point's workload, prepared for checking results; the last one is kept for the next repetition.
@@ -50,7 +50,7 @@ class Feeding final : public Experiment {
   std::unique_ptr<Workload> workload_;
   Values workload_made_of_;
   std::optional<PayloadPool> stamps_;                       // pool for `workload_`; made when a point needs it
-  std::map<std::string, GeneratorLimit> generator_limits_;  // keyed by the generator_point's parameters
+  std::map<std::string, GeneratorLimit> generator_limits_;  // keyed by the generator-only point's parameters
 };
 
 }  // namespace feedrate

@@ -40,7 +40,7 @@ struct Work {
   const Payloads& payloads;
   std::uint64_t seed;
   bool queue_works;
-  StageClock* stages = nullptr;  ///< of the pass; null while nothing is timed
+  StageClock* stages = nullptr;  ///< clock of the pass; null while nothing is timed
 };
 
 /// Numbers of messages.
@@ -108,7 +108,7 @@ struct Flow {
   std::unique_ptr<Producer> producer;
   std::unique_ptr<Collector> collector;
   std::vector<Stamp> stamps;
-  const Schedule* schedule = nullptr;  // of the pass, like the next three
+  const Schedule* schedule = nullptr;  // schedule of the pass, to which the next three members also belong
   std::vector<std::uint64_t> due;      // ns since `start`, for this flow's messages in the schedule
   std::uint64_t start = 0;             // ns: earliest due time of the first message
   std::uint64_t first = 0;             // sequence number of the first message
@@ -122,18 +122,20 @@ struct Flow {
   Histogram without_own_lag;     // open load: `latency` without the sender's own lag
   std::map<unsigned, Histogram> by_priority;
   std::vector<StageSample> stages;
-  std::vector<std::uint64_t> ids;  // of the current results
+  std::vector<std::uint64_t> ids;  // ids of the current results
   std::uint64_t finished_at = 0;   // when the last result of the pass arrived
-  std::uint64_t sent_seen = 0;     // `sent`, as last read
+  std::uint64_t sent_seen = 0;     // last value read from `sent`
   std::string first_wrong;         // expected and actual content of the first corrupted result
 
   alignas(128) std::atomic<std::uint64_t> sent{0};  // written by the producer, like everything up to `received`
   std::atomic<bool> all_sent{false};
-  Histogram send_lag;                            // open load: from the due time to publish
-  Histogram own_lag;                             // the part of the lag that the queue did not cause
-  std::uint64_t unsent = 0;                      // messages of the schedule not sent when the pass ended
-  std::uint64_t sending_ns = 0, blocked_ns = 0;  // from the start of the pass to its last message; time without room
-  std::uint64_t polls = 0, polling_ns = 0;       // checks for due messages, and the time spent waiting for them
+  Histogram send_lag;            // open load: from the due time to publish
+  Histogram own_lag;             // the part of the lag that the queue did not cause
+  std::uint64_t unsent = 0;      // number of scheduled messages that were not sent when the pass ended
+  std::uint64_t sending_ns = 0;  // time from the start of the pass to its last message
+  std::uint64_t blocked_ns = 0;  // time without room for a message
+  std::uint64_t polls = 0;       // number of checks for due messages
+  std::uint64_t polling_ns = 0;  // time spent waiting for due messages
 
   alignas(128) std::atomic<std::uint64_t> received{0};  // written by the collector
   std::atomic<std::uint64_t> lowest_missing{0};

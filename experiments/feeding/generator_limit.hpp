@@ -6,13 +6,13 @@
 
 namespace feedrate {
 
-/// Rate of the load generator alone, in messages per second: the generator_point for a rate.
+/// Rate of the load generator alone, in messages per second: the reference against which a rate is judged.
 ///
-/// It is the median of `kGeneratorRuns` short runs of the queue `null`, made once for all points with the same memory
+/// It is the median of `kGeneratorRuns` short runs of the `null` queue, made once for all points with the same memory
 /// footprint (`generator_point_of`), regardless of their rows. Measuring the limit again only when a rate is near it
-/// would bias it in favour of the rate. A generator_point touches as much memory as the points do: it writes the same
-/// payload bytes per message and compares as many result bytes in as many slots. For large payloads, which host memory
-/// bounds, it is therefore bound in the same way.
+/// would bias it in favour of the rate. The generator-only point touches as much memory as the point itself: it writes
+/// the same payload bytes per message and compares as many result bytes in as many slots. Large payloads are bound by
+/// host memory, so the generator-only point is bound in the same way.
 struct GeneratorLimit {
   double median = 0, least = 0, greatest = 0;  ///< over the runs
 };
@@ -22,7 +22,8 @@ inline constexpr unsigned kGeneratorRuns = 5;
 GeneratorLimit generator_limit_of(std::vector<double> rates);
 /// Whether a rate says more about the load generator than about the queue.
 bool generator_bound(double rate, const GeneratorLimit&);
-/// The point at which the load generator is measured for `point`. Points with equal yardsticks share one limit.
+/// The point at which the load generator is measured for `point`. Points with equal generator-only points share one
+/// limit.
 Point generator_point_of(Point point, Device&);
 /// Throws Failure.
 GeneratorLimit measure_generator(const Point& generator_point, const Workload&, const Payloads&, Device&,

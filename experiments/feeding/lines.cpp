@@ -64,8 +64,8 @@ std::vector<std::pair<std::string, std::string>> feeding_lines(const ExperimentI
                                        expression_of(bounds["latency_ns"]["bound"]).text()));
   }
   if (details.contains("driver")) {
-    lines.emplace_back(
-        "", fmt::format("{:.1f} % of the rate of the driver alone", 100 * details["driver"]["ratio"].get<double>()));
+    lines.emplace_back("", fmt::format("{:.1f} % of the rate of the load generator alone",
+                                       100 * details["driver"]["ratio"].get<double>()));
   }
   return lines;
 }

@@ -11,8 +11,8 @@ namespace feedrate {
 unsigned timing_sampling(double messages_per_second, const Point&);
 /// Interval for stage times over `seconds`; these samples must also fit in memory.
 unsigned stages_sampling(double messages_per_second, double seconds, const Point&);
-/// Finest sampling interval for a resident kernel. The kernel cannot be told later which messages are sampled, and its
-/// marks are writes over the bus, so at high rates it marks only tens of thousands of messages per second.
+/// Finest sampling interval for a resident kernel. The set of sampled messages cannot be changed while the kernel runs,
+/// and each record is a write over the bus, so at high rates it records only tens of thousands of messages per second.
 /// `due_per_second`: 0 for a closed load.
 std::uint64_t finest_sampling(double due_per_second, const Point&);
 

@@ -47,7 +47,7 @@ class Stamped final : public Payloads {
 
   const Workload& workload_;
   const PayloadPool& pool_;
-  mutable std::vector<Slots> slots_;  // by producer; only its thread fills them
+  mutable std::vector<Slots> slots_;  // indexed by producer; only its thread fills them
 };
 
 }  // namespace feedrate

@@ -13,7 +13,7 @@
 #include "experiments/harness/machine/machine_monitor.hpp"
 #include "experiments/harness/measure/session.hpp"
 
-/// The experiment `handoff`: passing a tensor to another process that computes on it (experiments/handoff/README.md).
+/// The `handoff` experiment: passing a tensor to another process that computes on it (experiments/handoff/README.md).
 namespace feedrate::handoff {
 namespace {
 
@@ -88,7 +88,7 @@ class Handoff final : public Experiment {
     if (seen.wrong != 0) {
       measured.judge(
           Status::failed, Cause::wrong_results,
-          fmt::format("{} of {} tensors were read wrongly; {}", seen.wrong, seen.verified, seen.first_wrong));
+          fmt::format("{} of {} tensors were read incorrectly; {}", seen.wrong, seen.verified, seen.first_wrong));
       return measured;
     }
     if (seen.handoff.samples() == 0) {
@@ -122,8 +122,8 @@ class Handoff final : public Experiment {
     Setting setting;
     setting.device = options.device;
     setting.bytes = options.bytes;
-    setting.giver_gpu = session_.gpu_index();
-    setting.taker_gpu = options.to == "other" ? other().value() : setting.giver_gpu;
+    setting.exporter_gpu = session_.gpu_index();
+    setting.importer_gpu = options.to == "other" ? other().value() : setting.exporter_gpu;
     setting.copies_to_peer = options.reach == "copy";
     return setting;
   }
@@ -186,7 +186,7 @@ int read_for_parent() {
   int type = 0;
   socklen_t size = sizeof type;
   if (getsockopt(kOwnSocket, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type != SOCK_SEQPACKET) {
-    throw BadInput("subcommand", "helper", "the subcommands in --help; this one is internal to the experiment handoff");
+    throw BadInput("subcommand", "helper", "the subcommands in --help; this one is internal to the handoff experiment");
   }
   read_tensors(kOwnSocket);
   return 0;

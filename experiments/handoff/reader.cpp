@@ -29,7 +29,7 @@ class Reader {
  public:
   Reader(const std::string& way, const Setting& setting)
       : setting_(setting),
-        device_(open_device(setting.device, setting.taker_gpu)),
+        device_(open_device(setting.device, setting.importer_gpu)),
         importer_(Ways::instance().get("--way", way).importer({setting_, *device_})),
         kernel_{{StageKind::reduce, 1, 1, (setting.bytes - sizeof(ItemHeader)) / 8}, blocks_for(*device_)},
         event_(device_->event()),
@@ -117,7 +117,7 @@ void read_tensors(int socket) {
     if (request.op == Op::begin) {
       reader.reset();
       const auto end = text.find('\0');
-      if (end == std::string_view::npos) throw Failure("a request from the exporter names no way");
+      if (end == std::string_view::npos) throw Failure("a request from the exporter specifies no way");
       reader = std::make_unique<Reader>(std::string(text.substr(0, end)),
                                         nlohmann::json::parse(text.substr(end + 1)).get<Setting>());
       return text_of({});

@@ -70,7 +70,7 @@ class ReaderProcess {
   tensors::Packet packet_;
 };
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Setting, device, bytes, giver_gpu, taker_gpu, copies_to_peer, address, shared,
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Setting, device, bytes, exporter_gpu, importer_gpu, copies_to_peer, address, shared,
                                    prefix)
 
 }  // namespace feedrate::handoff

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Compares PyTorch's way to hand a GPU tensor to another process (torch.multiprocessing) with ways of the experiment
-`handoff`, in turn, on one machine in one run:
+"""Compares PyTorch's way to hand a GPU tensor to another process (torch.multiprocessing) with ways of the `handoff`
+experiment, in turn, on one machine in one run:
 
     python experiments/handoff/torch_shared.py FEEDRATE [--seconds S] [--repetitions N] > torch_shared.jsonl
 
 FEEDRATE is the executable. Each output line is a repetition: the way, bytes, use, and medians in nanoseconds of
 `handoff_ns` and `to_start_ns` (README.md in this folder). Both sides of PyTorch's way poll for messages without
-sleeping, as the experiment does. The reader's sum over the complete tensor is checked every time; one wrong sum ends
+sleeping, as the experiment does. The reader's sum over the entire tensor is checked every time; one wrong sum ends
 the run.
 """
 

@@ -34,7 +34,7 @@ class AtomicFile {
   std::ostream stream_{nullptr};
 };
 
-/// Returns the system's message for a AtomicFile error. Call it in the handler, while errno is still valid: a stream's
+/// Returns the system's message for an AtomicFile error. Call it in the handler, while errno is still valid: a stream's
 /// exception does not contain the reason.
 std::string reason_of(const std::system_error&);
 

@@ -11,7 +11,7 @@
 #include "experiments/harness/measure/session.hpp"
 #include "experiments/launch/launcher.hpp"
 
-/// The experiment `launch`: the cost of launching an empty kernel (results: experiments/launch/README.md).
+/// The `launch` experiment: the cost of launching an empty kernel (results: experiments/launch/README.md).
 namespace feedrate::launch {
 namespace {
 
@@ -187,10 +187,10 @@ class Launch final : public Experiment {
 };
 
 const ExperimentRegistration registered(
-    "launch", {.description = "what it costs to launch an empty kernel",
+    "launch", {.description = "cost of launching an empty kernel",
                .axes = [] { return AxisTable(own_axes().list()); },
                .figures = {{"kernels_per_second", "kernels/s", Better::higher, false, true,
-                            "completed kernels, launched without waiting for any"},
+                            "completed kernels, launched back to back (without waiting for earlier ones to complete)"},
                            {"round_trip_ns", "ns", Better::lower, true, true,
                             "from the launch of a unit until the host knows that it has ended"},
                            {"call_ns", "ns", Better::lower, true, false, "time of a unit's launch calls, per kernel"}},

@@ -12,7 +12,7 @@
 #include "experiments/overlap/stage_times.hpp"
 #include "variants/overlap/strategy.hpp"
 
-/// The experiment `overlap`: ways to overlap the stages of a pipeline (experiments/overlap/README.md).
+/// The `overlap` experiment: ways to overlap the stages of a pipeline (experiments/overlap/README.md).
 namespace feedrate::overlap {
 namespace {
 

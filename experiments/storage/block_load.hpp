@@ -18,7 +18,7 @@ namespace feedrate::storage {
 struct BlockShape {
   Operation operation = Operation::read;
   std::size_t block = 0, depth = 1;
-  std::uint64_t version = 0;  ///< of the contents that are read or written
+  std::uint64_t version = 0;  ///< version of the contents that are read or written
   bool once = false;          ///< each block is accessed at most once
 };
 
@@ -41,7 +41,7 @@ class BlockLoad final : public Endpoint {
   std::uint64_t requested() const { return requested_; }  ///< bytes of submitted requests
 
  private:
-  /// Blocks that one kernel generates or checks.
+  /// A group of blocks that one kernel generates or checks.
   struct Group {
     Block* blocks;
     Verdict* verdicts;
@@ -59,11 +59,12 @@ class BlockLoad final : public Endpoint {
   std::uint64_t blocks_per_file_, requested_ = 0;
   bool exhausted_ = false;
   Buffer device_, lists_;
-  std::vector<Request> requests_;  // by slot
+  std::vector<Request> requests_;  // indexed by slot
   std::vector<Group> spare_;
-  std::deque<Group> running_;                  // generating or checking, in order
-  std::deque<std::size_t> generated_, ended_;  // slots ready to be written; slots whose requests have ended
-  std::unique_ptr<Stream> stream_;             // this and the engine are destroyed first: they use the memory above
+  std::deque<Group> running_;          // generating or checking, in order
+  std::deque<std::size_t> generated_;  // slots ready to be written
+  std::deque<std::size_t> ended_;      // slots whose requests have ended
+  std::unique_ptr<Stream> stream_;     // this and the engine are destroyed first: they use the memory above
   std::unique_ptr<Engine> engine_;
 };
 

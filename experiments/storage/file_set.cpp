@@ -50,7 +50,7 @@ struct statfs statfs_of(const std::string& path) {
 fs::path new_folder(const std::string& parent) {
   std::string name = parent + "/feedrate-storage-XXXXXX";
   if (::mkdtemp(name.data()) == nullptr) {
-    throw BadInput("--folder", parent, fmt::format("a folder that can be written ({})", std::strerror(errno)));
+    throw BadInput("--folder", parent, fmt::format("a writable folder ({})", std::strerror(errno)));
   }
   return name;
 }
@@ -87,12 +87,12 @@ FileSet::FileSet(const std::string& folder, unsigned files, std::uint64_t bytes,
 
 void FileSet::require_room(const std::string& folder, std::uint64_t bytes) {
   if (::access(folder.c_str(), W_OK | X_OK) != 0) {
-    throw BadInput("--folder", folder, fmt::format("a folder that can be written ({})", std::strerror(errno)));
+    throw BadInput("--folder", folder, fmt::format("a writable folder ({})", std::strerror(errno)));
   }
   const struct statfs space = statfs_of(folder);
   const std::uint64_t room = std::uint64_t{space.f_bavail} * static_cast<std::uint64_t>(space.f_bsize);
   if (room < bytes) {
-    throw BadInput("--folder", folder, fmt::format("a folder with room for {} bytes; it has {}", bytes, room));
+    throw BadInput("--folder", folder, fmt::format("a folder with {} bytes of free space; it has {}", bytes, room));
   }
 }
 

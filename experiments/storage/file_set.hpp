@@ -18,7 +18,7 @@ class FileSet {
   /// Throws BadInput like require_room(), and Failure if writing fails.
   FileSet(const std::string& folder, unsigned files, std::uint64_t bytes, std::uint64_t seed, std::uint64_t version);
   ~FileSet();
-  /// Throws BadInput that names `--folder` if files can't be created there, or if it has less space than this.
+  /// Throws BadInput naming `--folder` if files cannot be created there, or if it has less space than this.
   static void require_room(const std::string& folder, std::uint64_t bytes);
   FileSet(const FileSet&) = delete;
   FileSet& operator=(const FileSet&) = delete;

@@ -5,8 +5,8 @@ namespace feedrate::storage {
 
 /// Work of this process so far, by the kernel's counters.
 struct IoCounters {
-  std::uint64_t read_bytes = 0, written_bytes = 0;  ///< from and to block devices, by /proc/self/io
-  double cpu_seconds = 0;                           ///< of all threads, user and system
+  std::uint64_t read_bytes = 0, written_bytes = 0;  ///< bytes from and to block devices, according to /proc/self/io
+  double cpu_seconds = 0;                           ///< user and system time of all threads
 
   static IoCounters now();
 };

@@ -25,7 +25,7 @@
 #include "variants/storage/engine.hpp"
 #include "variants/storage/files.hpp"
 
-/// The experiment `storage`: how bytes get from a drive or the page cache into device memory, and back
+/// The `storage` experiment: how bytes get from a drive or the page cache into device memory, and back
 /// (experiments/storage/README.md).
 namespace feedrate::storage {
 namespace {
@@ -61,8 +61,8 @@ const Axes<Options>& shared_axes() {
           .word("residency", &Options::residency, {"warm", "cold"},
                 "whether the page cache holds the files at the start; cold blocks are read only once")
           .word("lifetime", &Options::lifetime, {"run", "pass"},
-                "run: files are opened once per repetition; pass: a pass opens the files, reads all blocks and closes "
-                "the files, and all of this counts")
+                "run: files are opened once per repetition; pass: each pass opens the files, reads all blocks and "
+                "closes the files, and all of this is timed")
           .number("files", &Options::files, {1, 1024}, "number of files")
           .number("size", &Options::size, {4096, std::uint64_t{1} << 40, 4096, "file_bytes"}, "bytes per file")
           .raw("folder", &Options::folder, "folder in which the files are created; they are removed at the end");
@@ -94,7 +94,7 @@ struct Seen {
   std::map<std::string, std::string> path;
 };
 
-/// Adds another thread's results; rates over different times add up.
+/// Adds another thread's results; rates are added even if they were measured over different times.
 void merge(LoadResult& all, const LoadResult& more) {
   all.began_ns = std::min(all.began_ns, more.began_ns);
   all.ramp_seconds = std::max(all.ramp_seconds, more.ramp_seconds);
@@ -186,7 +186,7 @@ class Storage final : public Experiment {
       if (auto reason = engine.why_unsupported(point); !reason.empty()) return reason;
     }
     if (auto reason = why_invalid_shape(shape); !reason.empty()) return reason;
-    if (options.size % options.block != 0) return "the size of a file must be a multiple of the block";
+    if (options.size % options.block != 0) return "the file size must be a multiple of the block size";
     const std::uint64_t blocks = options.size / options.block * options.files;
     if (blocks < options.threads) return fmt::format("{} blocks are too few for {} threads", blocks, options.threads);
     const bool open = is_open(shape);
@@ -209,7 +209,7 @@ class Storage final : public Experiment {
     return options.files * options.size;
   }
 
-  /// Files of a size in a folder. Written files have a set of their own, because their contents change.
+  /// The files of one size in one folder. Files to be written are a separate set, because their contents change.
   FileSet& files_of(const Options& options) {
     const std::string key = fmt::format("{} {} {} {}", options.folder, options.files, options.size, options.operation);
     auto& found = file_sets_[key];
@@ -219,7 +219,7 @@ class Storage final : public Experiment {
     return *found;
   }
 
-  /// Brings the page cache into the requested state and proves it; judges the row and returns false if that fails.
+  /// Brings the page cache into the requested state and verifies it; judges the row and returns false if that fails.
   static bool prepare(const FileSet& files, const Options& options, Measurement& measured) {
     const bool warm = options.residency == "warm";
     files.make(warm ? Residency::warm : Residency::cold);

@@ -54,7 +54,7 @@ __device__ void serve_counted(const F& functor, const Group& team, const LaneVie
   const unsigned at_once = staged_at_once(staging, ring.in_stride, ring.out_stride);
   const std::uint64_t most = at_once != 0 ? at_once : max(1u, kUnstagedBytes / ring.in_stride);
   // Small messages take more time in transit than to serve: a team claims all that are waiting, and the next team
-  // claims those that arrive meanwhile. Large messages take time to serve, so the teams share them.
+  // claims those that arrive in the meantime. Large messages take time to serve, so the teams share them.
   const unsigned sharing = at_once != 0 ? 1 : shape.pollers;
   LaneServer server(lane, state);  // only the first thread uses its copy of the cursor
   Idle idle(shape.idle);
@@ -215,7 +215,7 @@ __device__ void serve_flagged_many(const F& functor, const Group& team, const La
     team.sync();
     const unsigned whole = missing;
     // This round serves the messages before `known`, which were held, and the messages after the gap. Other pollers
-    // have claimed the messages in the gap meanwhile.
+    // have already claimed the messages in the gap.
     std::uint64_t packed = 0;
     constexpr unsigned kBits = 16, kMask = (1u << kBits) - 1;
     if (team.rank() == 0) {

@@ -7,7 +7,8 @@
 #include "common/message/message.hpp"
 
 /// Contents of files that storage engines read and write. Every 64-bit word is a hash of its file's key and its own
-/// position, so any block can be checked alone, no block can pass for another one, and nothing can be compressed.
+/// position, so any block can be checked alone, no block can be mistaken for another one, and the data cannot be
+/// compressed.
 namespace feedrate::storage {
 
 /// The key of a file's contents. `version` distinguishes contents that are written to the same place one after another.
@@ -22,8 +23,8 @@ FEEDRATE_HD inline std::uint64_t content_at(std::uint64_t key, std::uint64_t off
   return shift == 0 ? low : low >> shift | mix64(key + word + 1) << (64 - shift);
 }
 
-/// Writes the contents of a file starting at `offset` to `to` (aligned to 8), with `threads` sharing the work: this one
-/// has `rank`.
+/// Writes this thread's share of a file's contents, starting at `offset`, to `to` (aligned to 8 bytes). `threads`
+/// threads share the work; `rank` is this thread's index.
 FEEDRATE_HD inline void fill_content(std::byte* to, std::size_t bytes, std::uint64_t key, std::uint64_t offset,
                                      std::uint64_t rank = 0, std::uint64_t threads = 1) {
   for (std::uint64_t at = rank * 8; at < bytes; at += threads * 8) {
@@ -33,7 +34,7 @@ FEEDRATE_HD inline void fill_content(std::byte* to, std::size_t bytes, std::uint
 }
 
 /// Returns the number of 8-byte words (the last may be shorter) in this thread's share that differ from the contents of
-/// the file; `first` becomes the least position of those in bytes, if it is lower.
+/// the file. Lowers `first` to the byte position of the first of them, if that is lower.
 FEEDRATE_HD inline std::uint64_t count_wrong(const std::byte* data, std::size_t bytes, std::uint64_t key,
                                              std::uint64_t offset, std::uint64_t& first, std::uint64_t rank = 0,
                                              std::uint64_t threads = 1) {

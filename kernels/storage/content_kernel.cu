@@ -12,7 +12,7 @@ constexpr unsigned kContentThreads = 256;                     // per block of th
 constexpr std::size_t kContentShare = std::size_t{32} << 10;  // bytes per block of threads
 
 #ifdef __CUDACC__
-/// Block y of the grid works on block y of the list, together with all blocks x.
+/// All blocks of the grid with the same y work on block y of the list.
 __global__ void __launch_bounds__(kContentThreads) content_kernel(const Block* blocks, Verdict* verdicts) {
   const Block block = blocks[blockIdx.y];
   const std::uint64_t rank = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;

@@ -6,7 +6,7 @@
 
 namespace feedrate::storage {
 
-/// A block in device memory, and the place in a file whose contents it has or gets.
+/// A block in device memory, and the position in a file whose contents it holds or receives.
 struct Block {
   std::byte* data = nullptr;  ///< aligned to 8 bytes
   std::uint64_t bytes = 0, key = 0, offset = 0;

@@ -59,7 +59,7 @@ class AwakeLane final : public RingLane {
 struct Desk {
   std::mutex mutex;
   std::uint64_t submitted = 0;
-  std::unordered_map<std::uint64_t, RingAnswer> arrived;  // by sequence number
+  std::unordered_map<std::uint64_t, RingAnswer> arrived;  // keyed by sequence number
 };
 
 }  // namespace
@@ -104,7 +104,7 @@ std::string why_unsupported(const RingConfig& config) {
   if (config.lanes == 0 || config.batch == 0) return "a ring needs at least one lane and a batch of at least one";
   if (config.pollers == 0 || config.pollers > kMaxPollers || config.block % (32 * config.pollers) != 0 ||
       config.block > 1024) {
-    return text(config.block, " threads can't be split into ", config.pollers, " pollers of whole warps (at most ",
+    return text(config.block, " threads cannot be split into ", config.pollers, " pollers of full warps (at most ",
                 kMaxPollers, " pollers, 1024 threads)");
   }
   if (config.mirrors == 0 || config.mirrors > config.pollers) {
@@ -135,7 +135,8 @@ std::string why_unsupported(const RingConfig& config, Device& device, const Kern
   const unsigned most = device.max_lanes(work, shape_of(config));
   if (config.lanes <= most) return "";
   if (most == 0) return "this work has no GPU kernel: it was not compiled by nvcc";
-  return text(config.lanes, " lanes of ", config.block, " threads can't be resident at once; this device holds ", most);
+  return text(config.lanes, " lanes of ", config.block, " threads cannot be resident at once; this device holds ",
+              most);
 }
 
 GpuRing::GpuRing(Device& device, const Kernel& work, const RingConfig& config) : GpuRing(device, work, config, {}) {}

@@ -55,10 +55,10 @@ struct Session {
   Descriptor socket;
   bool broken = false;  // answers no longer match their requests, or none arrive
   std::unordered_map<std::uint64_t, std::shared_ptr<Mapping>>
-      parts;  // of the board; declared before `memory`, whose device may access them
+      parts;  // parts of the board; declared before `memory`, whose device may access them
   std::unique_ptr<ChunkMemory> memory;
   std::unordered_map<std::uint64_t, std::shared_ptr<Mapping>> chunks;  // shared ones
-  std::unordered_map<std::uint64_t, Own> held;                         // by generation
+  std::unordered_map<std::uint64_t, Own> held;                         // keyed by generation
   Packet packet;                                                       // the last answer's
 
   /// Sends a request and waits for its answer, for the timeout plus `longer`. The caller holds the mutex. Throws

@@ -5,8 +5,8 @@
 #include "common/error.hpp"
 #include "common/export.hpp"
 
-/// The errors of a store. Each has a code for clients in any language and a text that names the tensor and the reason.
-/// An invalid request is a BadInput, with the code `bad_request`.
+/// The errors of a store. Each has a code for clients in any language and a message that gives the tensor and the
+/// reason. An invalid request is a BadInput, with the code `bad_request`.
 namespace feedrate::tensors {
 
 struct FEEDRATE_EXPORT StoreError : Failure {
@@ -21,7 +21,7 @@ struct FEEDRATE_EXPORT NotFound : StoreError {
 struct FEEDRATE_EXPORT AlreadyExists : StoreError {
   explicit AlreadyExists(const std::string& text) : StoreError("exists", text) {}
 };
-/// The device's memory, the daemon's limit or the client's quota is exhausted; the text lists the holders.
+/// The device's memory, the daemon's limit or the client's quota is exhausted; the message lists the holders.
 struct FEEDRATE_EXPORT OutOfMemory : StoreError {
   explicit OutOfMemory(const std::string& text) : StoreError("out_of_memory", text) {}
 };

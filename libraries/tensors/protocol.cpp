@@ -21,7 +21,7 @@ using Json = nlohmann::json;
 struct OpName {
   std::string_view name;
   Op op;
-  std::string_view fields;  ///< fields that a request may have besides the common ones; "!": required
+  std::string_view fields;  ///< fields that a request may have in addition to the common ones; "!": required
 };
 constexpr std::array<OpName, 13> kOps{{
     {"create", Op::create, "!name !dtype !shape strides pin evict ttl staged replace"},
@@ -113,7 +113,7 @@ void check_fields(const Json& json, const OpName& op) {
   }
 }
 
-/// The value is discarded (is_discarded()) if the text is not JSON.
+/// The value is discarded (is_discarded()) if the string is not JSON.
 Json parsed(std::string_view text) { return Json::parse(text, nullptr, false); }
 
 }  // namespace

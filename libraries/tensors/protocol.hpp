@@ -7,7 +7,7 @@
 #include "libraries/tensors/socket.hpp"
 #include "libraries/tensors/store/table.hpp"
 
-/// The protocol between clients and the daemon: JSON objects, one per packet of the socket or element of the list.
+/// The protocol between clients and the daemon: JSON objects, one per socket packet or list element.
 /// README.md in this folder documents it.
 namespace feedrate::tensors {
 
@@ -28,10 +28,10 @@ struct Request {
   std::string reply_to = {};           ///< for requests from the Redis list: the list for the answer
 };
 
-/// Throws BadInput with the reason if the text is not a JSON object or a field is missing, unknown, of the wrong type
-/// or out of range. The text comes from other processes and is never trusted.
+/// Throws BadInput with the reason if the string is not a JSON object or a field is missing, unknown, of the wrong type
+/// or out of range. It comes from other processes and is never trusted.
 Request parse_request(std::string_view text);
-/// The field `reply_to` of a request that could not be parsed; empty if it cannot be read.
+/// The `reply_to` field of a request that could not be parsed; empty if it cannot be read.
 std::string reply_to_of(std::string_view text);
 
 /// A description as JSON: as text, for speed with long lists, and as a value.

@@ -80,7 +80,8 @@ Descriptor listen_at(const std::string& path, std::optional<gid_t> group) {
     if (!S_ISSOCK(found.st_mode))
       throw BadInput("--socket", path, "a path where no file exists, or a dead daemon's socket");
     if (connects(new_socket(), named)) throw BadInput("--socket", path, "a path where no other daemon listens");
-    if (errno != ECONNREFUSED) reject("existing socket");  // of another type, or without permission to connect
+    if (errno != ECONNREFUSED)
+      reject("existing socket");  // a socket of another type, or one without permission to connect
   }
   // Left by a daemon that was killed at this point.
   if (lstat(unnamed.c_str(), &found) == 0 && S_ISSOCK(found.st_mode)) unlink(unnamed.c_str());
@@ -197,7 +198,7 @@ Peer peer_of(int socket) {
   if (getsockopt(socket, SOL_SOCKET, kSoPeerPidfd, &process, &size) == 0) {
     peer.process = Descriptor(process);
   } else if (peer.pid != 0) {
-    // An older kernel: the process may have ended meanwhile, but its pid is not reused yet.
+    // An older kernel: the process may have ended since, but its pid has not been reused yet.
     peer.process = Descriptor(static_cast<int>(syscall(SYS_pidfd_open, peer.pid, 0)));
   }
   return peer;

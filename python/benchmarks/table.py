@@ -1,6 +1,6 @@
 """Prints the figures measured by python/benchmarks/ring.py as a table: python python/benchmarks/table.py ROWS.jsonl
 
-With `--page PAGE.md`, it writes the block `python` of that page. With `--check` as well, it only reports whether the
+With `--page PAGE.md`, it rewrites the `python` block of that page. With `--check` as well, it only reports whether the
 block would change (exit code 1). Run it from the root of the clone.
 """
 
@@ -27,7 +27,7 @@ def all_of(rows: Rows, text: Callable[[dict], str]) -> str:
 
 
 def lines(found: dict[str, Rows]) -> list[list[str]]:
-    """Returns a line per figure: name, median and all runs. Missing or failed measurements are reported in the line."""
+    """Returns one row per figure: name, median and all runs. Missing or failed measurements are reported in the row."""
     table = []
 
     def add(name: str, what: str, best: Callable[[Rows], str], each: Callable[[dict], str]) -> None:
@@ -60,9 +60,9 @@ def lines(found: dict[str, Rows]) -> list[list[str]]:
             if "error" not in row and "error" not in other:
                 row["share"] = row["messages_per_second"] / other["messages_per_second"]
         found[name] = [row for row in found.get(name, []) if "share" in row or "error" in row]
-        add(name, f"blocks where a busy ring leaves the GPU every {stay} s, of the rate where it stays",
+        add(name, f"rate of blocks if a busy ring leaves the GPU every {stay} s, relative to one that stays",
             lambda rows: f"{100 * median(rows, 'share'):.0f} %", lambda row: f"{100 * row['share']:.0f} %")
-    add("own kernel", "a text's first call, compiled", lambda rows: f"{median(rows, 'first_call_s'):.2f} s",
+    add("own kernel", "first call of a source, compiled", lambda rows: f"{median(rows, 'first_call_s'):.2f} s",
         lambda row: f"{row['first_call_s']:.2f} s")
     add("own kernel", "the same, from the cache", lambda rows: f"{1e3 * median(rows, 'from_the_cache_s'):.0f} ms",
         lambda row: f"{1e3 * row['from_the_cache_s']:.0f} ms")
@@ -73,7 +73,7 @@ def lines(found: dict[str, Rows]) -> list[list[str]]:
         lambda row: f"{row['bytes'] >> 10} KiB: {row['p50_us']:.0f} µs (over the host {row['over_the_host_p50_us']:.0f})")
     for name, how in (("beside torch", "by the watchdog"), ("beside torch, parked()", "in `parked()`")):
         add(name, f"PyTorch's longest round beside a busy ring, {how}", lambda rows: f"{1e3 * median(rows, 'longest_round_s'):.0f} ms",
-            lambda row: f"{row['rounds']} rounds in {row['seconds']:.0f} s, {row['answered']:,} messages meanwhile")
+            lambda row: f"{row['rounds']} rounds in {row['seconds']:.0f} s, {row['answered']:,} messages in that time")
     return table  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Entry point of `python -m feedrate …` and of the command `feedrate`. It runs the executable in the package;
+"""Entry point of `python -m feedrate …` and of the `feedrate` command. It runs the executable in the package;
 `python -m feedrate devices` lists the devices that a ring can use."""
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def check_array(name: str, array: Any) -> None:
 
 
 def buffer_of(payload: Any, name: str = "payload") -> Any:
-    """Returns the payload as a contiguous object with the buffer protocol."""
+    """Returns the payload as a contiguous object that supports the buffer protocol."""
     if type(payload) is bytes:
         return payload
     values = _values(payload, name)
@@ -70,15 +70,15 @@ def _values(payload: Any, name: str) -> Any:
     except (TypeError, ValueError, BufferError):
         if not hasattr(payload, "__dlpack__"):
             raise TypeError(
-                f"{name}: invalid type {type(payload).__name__}; allowed: objects with the buffer protocol, or with "
-                "DLPack in host memory"
+                f"{name}: invalid type {type(payload).__name__}; allowed: objects that support the buffer "
+                "protocol, or DLPack in host memory"
             ) from None
         try:
             return np.from_dlpack(payload)
         except (BufferError, RuntimeError, TypeError) as error:
             raise TypeError(
-                f"{name}: invalid type {type(payload).__name__} ({error}); allowed: objects with the buffer protocol, "
-                "or with DLPack in host memory"
+                f"{name}: invalid type {type(payload).__name__} ({error}); allowed: objects that support the buffer "
+                "protocol, or DLPack in host memory"
             ) from None
     # ctypes reports the format of packed structures and unions as plain bytes.
     if _format_has_address(view.format) or _contains_address(type(view.obj)):

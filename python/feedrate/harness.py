@@ -140,7 +140,7 @@ def _run_with_bar(words: list[str], folder: Path, progress: bool) -> None:
             if bar is not None:
                 bar.close()
         child.wait()
-    if child.returncode not in (0, 1) or not any(folder.glob("rows.jsonl*")):  # 1: a cell failed, as its row says
+    if child.returncode not in (0, 1) or not any(folder.glob("rows.jsonl*")):  # exit code 1: a cell failed; its row gives the reason
         raise _failure(child.returncode, "".join(output))
 
 
@@ -200,7 +200,7 @@ def _child(words: list[str], **options: Any) -> Iterator[subprocess.Popen[str]]:
 
 
 def _rows(*words: str) -> tuple[int, list[dict[str, Any]], Exception]:
-    """Runs a command. Returns its exit code, its rows, and the exception to raise if they do not suffice."""
+    """Runs a command. Returns its exit code, its rows, and the exception to raise if the rows do not suffice."""
     with _child([str(executable()), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
         printed, messages = child.communicate()
     rows = [json.loads(line) for line in printed.splitlines() if line.startswith("{")]

@@ -157,7 +157,7 @@ class Kernel:
         with contextlib.suppress(OSError, ValueError, KeyError):
             return _read(file)
         image, names = _compile(text, arch)
-        with contextlib.suppress(OSError):  # without a cache, the next call compiles the text again
+        with contextlib.suppress(OSError):  # without a cache, the next call compiles the source again
             _write(file, image, names)
         return image, names
 
@@ -176,10 +176,10 @@ def kernel(
     source : str or path
         Source text, or a file that contains it. It defines a struct with ``operator()(group, in, bytes, out)``: `in`
         and `out` point to pieces of 16 bytes, and the threads of `group` share the message. feedrate/kernel.hpp
-        describes the optional members of the struct. No function needs ``__device__``. NVRTC compiles the text when a
+        describes the optional members of the struct. No function needs ``__device__``. NVRTC compiles the source when a
         ring on a GPU first needs it (``pip install 'feedrate[kernel]'``); the result is cached in ~/.cache/feedrate.
     name : str, optional
-        Name of the struct; required if the text has several.
+        Name of the struct; required if the source has several.
     cpu : callable, optional
         Python function on batches (see `feedrate.Ring`) that does the same work on the CPU device.
     **members
@@ -209,10 +209,10 @@ def kernel(
     if name is None:
         if len(structs) != 1:
             found = ", ".join(structs) or "none"
-            raise ValueError(f"name: a name is required, because the text has {len(structs)} structs: {found}")
+            raise ValueError(f"name: a name is required, because the source has {len(structs)} structs: {found}")
         name = structs[0]
     elif name not in structs:
-        allowed = ", ".join(structs) or "none, because the text has no struct"
+        allowed = ", ".join(structs) or "none, because the source has no struct"
         raise ValueError(f"name: invalid value {name!r}; allowed: {allowed}")
     for member in members:
         if not member.isidentifier():

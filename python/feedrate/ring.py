@@ -118,7 +118,7 @@ class Ring:
         )  # fmt: skip
         self._lock = threading.Lock()
         self._result_thread: ResultThread | None = None
-        self._ended = False  # under the lock
+        self._ended = False  # protected by the lock
         self._closing_ended = threading.Event()
         self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, LoopMessages] = weakref.WeakKeyDictionary()
         self._open = threading.Event()  # cleared during parked()
@@ -148,7 +148,7 @@ class Ring:
 
         Parameters
         ----------
-        payload : bytes-like, or an array in host memory with DLPack
+        payload : bytes-like, or an array in host memory that supports DLPack
             At most `message_bytes` bytes, contiguous.
         timeout : float, optional
             Timeout in seconds; None waits forever.
@@ -430,7 +430,7 @@ def _end(
         if here:
             box.end()
         else:
-            with contextlib.suppress(RuntimeError):  # closed meanwhile
+            with contextlib.suppress(RuntimeError):  # closed in the meantime
                 loop.call_soon_threadsafe(box.end)
 
 

@@ -76,9 +76,9 @@ class TensorRing:
 
         Parameters
         ----------
-        tensor : array with DLPack
+        tensor : array that supports DLPack
             Input of the work.
-        out : array with DLPack, optional
+        out : array that supports DLPack, optional
             Receives the result. By default, the result overwrites `tensor`.
         timeout : float, optional
             Timeout in seconds; None waits forever. After a timeout the tensor is still processed, and the ring keeps a
@@ -155,10 +155,11 @@ class TensorRing:
         return struct.pack("<4Q", *here, *(there or here))
 
     def _place(self, name: str, tensor: Any) -> tuple[int, int]:
-        """Returns a tensor's address and size in bytes, after asking its owner to order it for the ring's stream."""
+        """Returns a tensor's address and size in bytes, after making its owner synchronize it with
+        the ring's stream (through __dlpack__)."""
         exchange: Callable[..., Any] | None = getattr(tensor, "__dlpack__", None)
         if exchange is None:
-            raise TypeError(f"{name}: invalid type {type(tensor).__name__}; allowed: arrays with DLPack")
+            raise TypeError(f"{name}: invalid type {type(tensor).__name__}; allowed: arrays that support DLPack")
         kind = int(tensor.__dlpack_device__()[0])
         if kind not in self._types:
             allowed = "GPU memory or pinned host memory" if self._ring.device == "cuda" else "host memory"
@@ -169,7 +170,7 @@ class TensorRing:
             capsule = exchange(stream=self._ring._core.stream()) if kind in (_CUDA, _MANAGED) else exchange()
         except BufferError as error:
             raise TypeError(
-                f"{name}: invalid type {type(tensor).__name__} ({error}); allowed: writable arrays with DLPack"
+                f"{name}: invalid type {type(tensor).__name__} ({error}); allowed: writable arrays that support DLPack"
             ) from None
         try:
             address, size, _, _ = _core.address(capsule)

@@ -193,7 +193,8 @@ class Answers(_Block):
 
 
 def _lengths(sizes: Any, shape: tuple[int, ...]) -> NDArray[Any]:
-    """Returns the lengths of results in rows of `shape`. Raises ValueError or TypeError for invalid lengths."""
+    """Validates `sizes` and returns them as an array of result lengths, none longer than a row of `shape`. Raises
+    ValueError or TypeError for invalid lengths."""
     lengths = np.asarray(sizes)
     if lengths.dtype.kind not in "iu":
         raise TypeError(f"lengths: invalid dtype {lengths.dtype}; allowed: integers")

@@ -28,7 +28,12 @@ struct Ticket {
   std::vector<std::byte> payload;  // keeps its capacity for the next message
   std::uint32_t id = 0;
   unsigned lane = 0;
-  enum class State : std::uint8_t { idle, waiting, delivering, arrived } state = State::idle;  // under the pool's mutex
+  enum class State : std::uint8_t {
+    idle,
+    waiting,
+    delivering,
+    arrived
+  } state = State::idle;             // protected by the pool's mutex
   std::shared_ptr<Mailbox> mailbox;  // null if a caller waits for this ticket
   void* owner = nullptr;             // identifies the ticket to the mailbox's reader; null if the result is not wanted
 };
@@ -89,7 +94,7 @@ class Calls {
 
  private:
   struct Lane {
-    std::mutex in, out;  // for the sending and the receiving end
+    std::mutex in, out;  // protect the sending and the receiving end
   };
   Ticket* take_ticket(const std::shared_ptr<Mailbox>&, void* owner);
   std::size_t collect(unsigned lane);

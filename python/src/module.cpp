@@ -21,7 +21,7 @@ const char* revision();         // revision.cpp
 
 namespace {
 
-/// Access to the bytes of an object with the buffer protocol.
+/// Access to the bytes of an object that supports the buffer protocol.
 class Contiguous {
  public:
   explicit Contiguous(nb::handle object) {

@@ -54,7 +54,7 @@ class Views {
   unsigned next_in_ = 0, next_out_ = 0;
   std::uint64_t next_id_ = 0;
   std::atomic<bool> started_{false}, stopped_{false};
-  int paused_ = 0;  // under in_
+  int paused_ = 0;  // protected by in_
 };
 
 }  // namespace feedrate::python

@@ -67,7 +67,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def compiled(monkeypatch):
-    """Replaces the compiler, which takes seconds. Returns the list of the texts that it gets."""
+    """Replaces the compiler, which takes seconds. Returns the list of the sources that it receives."""
     texts = []
     monkeypatch.setattr(kernels, "_compile", lambda text, arch: (texts.append(text), (b"image", ["name"]))[1])
     return texts
@@ -78,7 +78,7 @@ def test_compiled_kernel_is_cached(folder, capability):
     feedrate.kernel(SCALE, factor=2.5).compile(capability)
     (cached,) = folder.iterdir()
     before = cached.stat().st_mtime_ns
-    assert quickest(lambda: feedrate.kernel(SCALE, factor=3.5).compile(capability)) < 0.1  # same text, new value
+    assert quickest(lambda: feedrate.kernel(SCALE, factor=3.5).compile(capability)) < 0.1  # same source, new value
     assert [cached] == list(folder.iterdir()) and cached.stat().st_mtime_ns == before
     assert str(folder) == str(kernels.cache()), "the tests use the user's cache"
 
@@ -114,7 +114,7 @@ def test_source_file_is_compiled_under_its_own_name(tmp_path, compiled):
     file.write_text(SCALE)
     for source in (SCALE, file, str(file)):
         feedrate.kernel(source).compile("9.0")
-    without_file, with_file = compiled  # the third text equals the second
+    without_file, with_file = compiled  # the third source equals the second
     assert with_file == without_file.replace('#line 1 "kernel.cu"', f'#line 1 "{file}"') != without_file
 
 
@@ -132,7 +132,7 @@ def test_optional_members_compile():
 
 
 def test_invalid_name_or_member_is_rejected():
-    with pytest.raises(ValueError, match="the text has 2 structs: Table, Picky"):
+    with pytest.raises(ValueError, match="the source has 2 structs: Table, Picky"):
         feedrate.kernel(PICKY)
     with pytest.raises(ValueError, match="name: invalid value 'Pick'; allowed: Table, Picky"):
         feedrate.kernel(PICKY, name="Pick")

@@ -71,7 +71,7 @@ def test_tensors_in_flight_are_kept_alive(ring):
 
 def test_invalid_tensors_are_rejected(ring):
     valid = aligned(64)
-    with pytest.raises(TypeError, match="tensor: invalid type bytes; allowed: arrays with DLPack"):
+    with pytest.raises(TypeError, match="tensor: invalid type bytes; allowed: arrays that support DLPack"):
         ring.call(b"x" * 16)
     with pytest.raises(ValueError, match="tensor: invalid array; allowed: contiguous"):
         ring.call(valid[::2])

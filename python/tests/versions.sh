@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the tests of the ring on every later Python version on this machine, with a single wheel (3.12 and later use the
-# stable ABI), which is built from a source distribution:
+# Runs the ring's tests on every newer Python version found on this machine, with a single wheel (3.12 and later use the
+# stable ABI) built from a source distribution:
 #   python/tests/versions.sh FEEDRATE-EXECUTABLE [PYTEST ARGUMENTS]
 # Exit code 77: this machine has no such version.
 set -euo pipefail

@@ -1,4 +1,4 @@
-"""Synthetic rows of the experiments `launch`, `overlap` and `handoff`."""
+"""Synthetic rows of the `launch`, `overlap` and `handoff` experiments."""
 
 import copy
 

@@ -30,7 +30,7 @@ TIME = {"started": "2026-11-21T08:00:00Z", "duration_seconds": 0.7}
 CATALOGUE = json.loads((Path(__file__).parents[2] / "results/reference/h200/overlap/catalogue.json").read_text())
 METRICS = catalogue.merged([CATALOGUE]).experiment("feeding").compared
 RUNS: dict[str, dict] = {}  # all runs by id; `write` adds the runs of its rows to the file
-LIMITED = "driver-bound: 97 % of the rate of the driver alone"
+LIMITED = "generator-bound: 97 % of the rate of the load generator alone"
 
 
 def environment(gpu: str | None = "NVIDIA H200", **changes) -> dict:
@@ -313,7 +313,7 @@ CHOSEN = {"mirrors": "1", "notify": "counter", "pollers": "2", "slots": "pinned"
 
 
 def ring(queue="gpu_ring", repetition=0, rate=None, p50=None, p99=None, where=None, **changes) -> dict:
-    """An ok row of the spec `ring`. The ring's choices follow the requested values."""
+    """An ok row of the `ring` spec. The ring's choices follow the requested values."""
     transfer = changes.pop("transfer", "pinned")
     own = OWN if queue == "gpu_ring" else {"capacity": 0}
     row = cell(params(queue, transfer, **own | changes), repetition, rate, p50, p99, samples=50, where=where)
@@ -338,7 +338,7 @@ def winner(name: str, rates, **where) -> list[dict]:
     return [*some, attempt(some[0]), attempt(transfer(name, 1, **where | {"window": 64}), 1)]
 
 
-# --- whole runs
+# --- entire runs
 
 
 def sweep(repetitions: int = 2, device: str = "cuda", gpu: str | None = "NVIDIA H200") -> list[dict]:

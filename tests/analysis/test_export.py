@@ -1,4 +1,4 @@
-"""Exports have the fields that other tools need, and installed tools read them; timelines are read and timeline."""
+"""Exports have the fields that other tools need, and installed tools read them; timelines are read and drawn."""
 
 import base64
 import json

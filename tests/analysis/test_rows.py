@@ -100,7 +100,7 @@ def test_run_row_can_follow_its_rows_or_be_missing(folder):
     results = load([directory])
     assert results.environments[0]["host"] == "node-7" and not results.notes
     (directory / "rows.jsonl").write_text("\n".join(rest) + "\n")
-    assert "6 row(s) name a run that is not in the file, so their environment is unknown" in report(directory)
+    assert "6 row(s) refer to a run that is not in the file, so their environment is unknown" in report(directory)
 
 
 def test_runs_with_one_id_in_two_folders_are_separate(folder):
@@ -145,7 +145,7 @@ def test_catalogue_of_a_later_folder_adds_figures(folder, tmp_path):
 # --- causes, flags and tries
 
 
-@pytest.mark.parametrize("reason", ["because", "driver-bound: 97 %", "generator: too late", "anything"])
+@pytest.mark.parametrize("reason", ["because", "generator-bound: 97 %", "generator: too late", "anything"])
 def test_cause_decides_whether_a_row_counts_not_the_reason_text(folder, reason):
     some = [rows.spoilt(rows.cell(rows.params(window=window), 1), cause, reason)
             for cause, window in {"driver_bound": 2, "disturbed": 1, "error": 3}.items()]  # fmt: skip
@@ -154,7 +154,7 @@ def test_cause_decides_whether_a_row_counts_not_the_reason_text(folder, reason):
 
 
 def test_analysis_does_not_parse_reasons():
-    """Programs use the cause."""
+    """Reasons are for human readers; programs read the row's `cause`."""
     for file in (ROOT / "analysis").rglob("*.py"):
         assert not re.search(r"reason\W+(str\.)?(startswith|contains|match)", file.read_text()), file
 

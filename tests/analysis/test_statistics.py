@@ -24,7 +24,7 @@ MARGIN, MARGINS = 0.02, Margins(0.02, 0.05)
 
 
 def simulated(generator, noise: str, spreads: np.ndarray, repetitions: int) -> np.ndarray:
-    """Logarithms of a time, with one line per point."""
+    """Logarithms of a time, with one row per point."""
     logs = generator.normal(0, 1, (len(spreads), repetitions)) * spreads[:, None]
     if noise == "outliers":
         logs += (generator.random(logs.shape) < 0.05) * generator.uniform(0.1, 0.4, logs.shape)
@@ -230,7 +230,7 @@ def trial(generator, runs: tuple[int, int], shared: float = 0.0, slower: float =
 
 @pytest.mark.parametrize("runs", [(2, 2), (5, 5), (1, 3)])
 @pytest.mark.parametrize("shared", [0.0, 0.02])
-def test_runs_of_one_code_get_at_most_two_percent_false_verdicts(runs, shared):
+def test_runs_of_the_same_code_get_at_most_two_percent_false_verdicts(runs, shared):
     generator = np.random.default_rng(21)
     found = [one for _ in range(40) for one in trial(generator, runs, shared)]
     assert share(found, FASTER, SLOWER) <= 0.02 and covering(found) == pytest.approx(0.95, abs=0.025)
@@ -257,11 +257,11 @@ def test_interval_of_runs_is_students_for_one_point_and_nan_for_one_run_per_side
     assert alone.value == pytest.approx(np.exp(0.1)) and np.isnan(alone.low) and all(one.low < one.high for one in rest)
 
 
-# --- noise between runs of one code
+# --- noise between runs of the same code
 
 
 def pairs_of_runs(seed: int, between: float) -> list:
-    """Pairs of runs of one code; the runs differ by `between` at each point and repetitions differ by 0.4 %."""
+    """Pairs of runs of the same code; the runs differ by `between` at each point and repetitions differ by 0.4 %."""
     generator = np.random.default_rng(seed)
     values = generator.normal(0, between, (200, 2, 1)) + generator.normal(0, 0.004, (200, 2, 4))
     return [[{THROUGHPUT.column: np.exp(one)} for one in pair] for pair in values]
@@ -337,7 +337,7 @@ def test_tail_is_judged_only_with_enough_power():
     assert found == [[SLOWER, UNCLEAR], [SLOWER, SLOWER]]
 
 
-def test_pairs_of_one_start_count_as_one():
+def test_pairs_between_two_restarts_count_as_one():
     """Equal code whose processes differ by 5 % between starts."""
     generator, shares = np.random.default_rng(35), []
     starts = np.repeat(np.arange(5), 4)

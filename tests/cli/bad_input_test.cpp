@@ -8,7 +8,7 @@ namespace {
 struct BadInput {
   std::string name;
   Words arguments;
-  Words said;               ///< texts that stderr must contain
+  Words said;               ///< strings that stderr must contain
   std::string spec = "";    ///< content of ./s.json
   std::string config = "";  ///< content of ./c.json
   Environment environment = {};

@@ -20,7 +20,8 @@ class Capacity : public testing::Test {
     }
     return found;
   }
-  /// Checks that the table at the end of the search fits 80 columns and quotes the rate in the reason for a limit.
+  /// Checks that the table at the end of the search fits into 80 columns, and that the reason for a limit quotes the
+  /// rate.
   static void expect_reason_in_the_table(const Outcome& outcome, const std::string& limit) {
     EXPECT_TRUE(limit.starts_with("at ")) << limit;
     EXPECT_NE(limit.find("msg/s "), std::string::npos) << limit;

@@ -114,7 +114,7 @@ TEST_F(ClusterTest, BenchmarkUsesAllMastersAndLeavesNoKeys) {
   }
 }
 
-TEST_F(ClusterTest, WorkerServesEveryPartitionAndDeadLettersStayInTheirs) {
+TEST_F(ClusterTest, WorkerServesEveryPartitionAndDeadLettersStayInTheirPartition) {
   Cluster cluster;
   const auto worker = start(cluster.url());
   std::set<unsigned> masters;

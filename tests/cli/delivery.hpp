@@ -11,10 +11,10 @@ namespace feedrate::cli_test {
 inline constexpr double kLease = 0.6;  // seconds; shorter than the default, so that tests wait less
 inline constexpr double kPerSecond = 8000;
 
-/// A user's Redis server and workers for the queue that the test parameter names. With FEEDRATE_FAULTS=FILE each fault
-/// appends a line of JSON to that file; the line also records the host, the GPU and the version. The table of
-/// guarantees is made from these lines. FEEDRATE_TEST_DEVICE names the workers' device: with `cuda` a poisoned message
-/// breaks a real context.
+/// A user's Redis server and workers for the queue that the test parameter selects. With FEEDRATE_FAULTS=FILE each
+/// fault appends a line of JSON to that file; the line also records the host, the GPU and the version. The table of
+/// guarantees is generated from these lines. FEEDRATE_TEST_DEVICE sets the workers' device: with `cuda` a poisoned
+/// message breaks a real context.
 class DeliveryTest : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {

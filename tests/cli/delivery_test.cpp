@@ -12,8 +12,8 @@ class AtLeastOnceTest : public DeliveryTest {};
 
 class PubsubTest : public DeliveryTest {};
 
-/// Faults of the network. A short run has the two ways of waiting for tasks: a subscription and a blocking command. The
-/// table of guarantees has every queue.
+/// Faults of the network. A short run covers the two ways of waiting for tasks: a subscription and a blocking command.
+/// The table of guarantees covers every queue.
 class NetworkDeliveryTest : public DeliveryTest {};
 std::vector<std::string> queues_behind_a_network() {
   if (!test::long_tests() && std::getenv("FEEDRATE_FAULTS") == nullptr) return {"redis_pubsub", "redis_reliable"};

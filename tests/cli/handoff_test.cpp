@@ -1,4 +1,4 @@
-// The experiment handoff: the executable starts its readers as separate processes.
+// The handoff experiment: the executable starts its readers as separate processes.
 #include "tests/cli/feedrate_process.hpp"
 
 namespace feedrate::cli_test {
@@ -123,7 +123,7 @@ TEST_F(HandoffCommand, KilledRunLeavesNoProcess) {
 TEST_F(HandoffCommand, ReaderStartedByHandIsRejected) {
   const Outcome outcome = place_.run({"helper", "handoff"});
   EXPECT_NE(outcome.code, 0);
-  EXPECT_NE(outcome.err.find("this one is internal to the experiment handoff"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("this one is internal to the handoff experiment"), std::string::npos) << outcome.err;
 }
 
 }  // namespace

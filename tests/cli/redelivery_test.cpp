@@ -173,7 +173,8 @@ TEST_P(PriorityTest, LowPriorityTaskIsOvertakenOnlyByEarlierScores) {
   for (std::uint64_t id = 100; id < 200; ++id) add(id, now_us() - 1'000'000);
   const auto unimportant = now_us();
   add(1, unimportant);
-  std::uint64_t next = 1000, first_behind = 0;  // first important id with a later score than the unimportant task
+  std::uint64_t next = 1000;
+  std::uint64_t first_behind = 0;  // first important id with a later score than the unimportant task
   EXPECT_TRUE(await([&] {
     while (server_->integer({"ZCARD", "t:tasks"}) < 100) {
       const auto score = now_us() - 1'000'000;

@@ -254,7 +254,7 @@ TEST_F(Resume, SweepRestartsAfterACellThatCannotBeStopped) {
   std::this_thread::sleep_for(Seconds(33));
   process->signal(SIGCONT);
   EXPECT_EQ(process->wait(), 1) << process->err();
-  EXPECT_NE(process->err().find("restarting after it"), std::string::npos) << process->err();
+  EXPECT_NE(process->err().find("restarting the process"), std::string::npos) << process->err();
   const auto cells = cells_of(rows());
   ASSERT_EQ(cells.size(), 2u) << "both cells have a row, and the hanging cell was not tried again";
   for (const Json& cell : cells) {

@@ -140,7 +140,7 @@ TEST_F(StoreCommand, InvalidFilesAreRejected) {
   refused(file("{'descr': '<f4', 'fortran_order': False, 'shape': (2"), "not a complete dict");
   refused(file("{'descr': '<f4', 'fortran_order': False, 'shape': (-2,), }"), "0 and more");
   refused(file("{'descr': '<f4', 'fortran_order': False, 'shape': (200,), }"), "800 bytes of elements; it has 64");
-  refused(file("{'descr': '|V2', 'fortran_order': False, 'shape': (2,), }"), "which can't hold f32",
+  refused(file("{'descr': '|V2', 'fortran_order': False, 'shape': (2,), }"), "which cannot hold f32",
           {"--dtype", "f32"});
   const Outcome outcome =
       store("put", {"x", file("{'descr': '|V2', 'fortran_order': True, 'shape': (2, 3), }"), "--dtype", "bf16"});

@@ -178,8 +178,8 @@ TEST_F(Sweep, SearchMeasuresItsWinnerAgain) {
   const Outcome outcome = place_.run({"sweep", "s.json", "--out", "out", "--device", "cpu"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(place_.run({"validate", "out/rows.jsonl"}).code, 0);
-  std::map<std::string, double> spent;         // by variant
-  std::map<std::string, int> tried, measured;  // by point
+  std::map<std::string, double> spent;         // keyed by variant
+  std::map<std::string, int> tried, measured;  // keyed by point
   for (const Json& row : cells_of(place_ / "out" / "rows.jsonl")) {
     const std::string queue = row.at("params").at("queue");
     if (row.contains("search")) {
@@ -283,8 +283,8 @@ TEST_F(Sweep, TuneSearchesOpenAxesWithEqualBudgets) {
   wet.insert(wet.end(), {"--out", "out"});
   ASSERT_EQ(place_.run(wet).code, 0);
   EXPECT_EQ(place_.run({"validate", "out/rows.jsonl"}).code, 0);
-  std::map<std::string, double> spent;  // by search
-  std::map<std::string, int> found;     // by point
+  std::map<std::string, double> spent;  // keyed by search
+  std::map<std::string, int> found;     // keyed by point
   for (const Json& row : cells_of(place_ / "out" / "rows.jsonl")) {
     const Json& params = row.at("params");
     EXPECT_EQ(params["batch"], 4);

@@ -32,9 +32,9 @@ TEST_F(GpuClock, MapsToHostTimeWithinTwoMicroseconds) {
   std::printf("within %.0f, %.0f, %.0f ns; drift %.3f ppm; in between %.0f ns off\n", first.within_ns, middle.within_ns,
               last.within_ns, map.drift_ppm(), off);
   EXPECT_LT(map.within_ns(), 2000);
-  EXPECT_GT(map.within_ns(), 10);  // a lower value would beat the speed of light
+  EXPECT_GT(map.within_ns(), 10);  // a lower value would imply a signal faster than light
   EXPECT_LT(std::abs(map.drift_ppm()), 200);
-  // A third reading lies on the line through the two others.
+  // A third reading lies on the line through the other two.
   EXPECT_LT(std::abs(off), map.within_ns() + middle.within_ns);
 }
 

@@ -164,7 +164,7 @@ class LaneProgram : public ModelProgram {
     if (!right) Explorer::current().fail(what);
   }
 
-  /// Waits after a poll without result; the thread is at the head of its loop, in this state.
+  /// Waits after a poll that found nothing. The thread is at the head of its loop; `state` is all that it knows.
   static void wait(std::uint64_t state) {
     Explorer::current().mark(state);
     Memory::pause();

@@ -61,7 +61,7 @@ TEST(LimitList, MedianReadingEndsAtItsTimeLimit) {
   calls = 0;
   median_ns(
       1'000'000, [&] { ++calls; }, 0);
-  EXPECT_LE(calls, 11u) << "without any time, only the minimum number of calls";
+  EXPECT_LE(calls, 11u) << "with a time limit of 0, only the minimum number of calls";
 }
 
 }  // namespace

@@ -3,8 +3,8 @@
 #   cmake -DLIBRARY=ring|tensors -DFROM=installed|sources -DSCRATCH=FOLDER -DSOURCE=libraries/LIBRARY -DGENERATOR=NAME
 #         -DCXX=PATH -DNVCC=PATH_OR_NOTHING -DARGUMENT=WORD [-DBUILD=ITS_BUILD_FOLDER] -P check.cmake
 # `installed` also checks that the installed libraries and headers contain nothing of the benchmark. Without BUILD, the
-# library is first built as a separate project without CUDA. If NVCC names a compiler, it compiles the consumer's work.
-# The consumer runs on the CPU device in every case.
+# library is first built as a separate project without CUDA. If NVCC is the path of a compiler, it compiles the
+# consumer's work. The consumer runs on the CPU device in every case.
 cmake_minimum_required(VERSION 3.25)
 
 function(run)
@@ -16,7 +16,7 @@ function(run)
   set(output "${output}" PARENT_SCOPE)
 endfunction()
 
-# Fails if the text contains a match of `pattern`, ignoring case.
+# Fails if the string contains a match of `pattern`, ignoring case.
 function(must_lack what text pattern)
   string(TOLOWER "${text}" text)
   string(REGEX MATCH "[^\n]*(${pattern})[^\n]*" found "${text}")

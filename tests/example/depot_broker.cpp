@@ -128,7 +128,7 @@ class Server {
 
   int listener_;
   std::map<std::string, List> lists_;
-  std::map<int, std::deque<std::pair<std::string, std::string>>> held_;  // by connection: list and element
+  std::map<int, std::deque<std::pair<std::string, std::string>>> held_;  // keyed by connection: list and element
 };
 
 // --- a client --------------------------------------------------------------------------------------------------------
@@ -410,7 +410,7 @@ const QueueRegistration registered(
               .workers = ExternalWorkers{
                   .broker = [](const QueueConfig& config, const std::string&) -> std::unique_ptr<Broker> {
                     QueueConfig shared = config;
-                    shared.external_worker = true;  // takes the tasks that clients of any process put
+                    shared.external_worker = true;  // takes the tasks that clients in any process submit
                     return std::make_unique<DepotBroker>(shared);
                   },
                   .watch = [](const QueueConfig& config) { return std::make_unique<DepotWatch>(config); }}});

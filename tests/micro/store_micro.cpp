@@ -92,7 +92,7 @@ BENCHMARK(store_create_delete)->Arg(4096)->Arg(1 << 20)->UseRealTime();
 /// Creates and deletes through the Redis list, with state.range(0) pairs of requests at a time.
 void store_create_delete_by_list(benchmark::State& state) {
   Running running(true);
-  if (running.redis.empty()) return state.SkipWithError("FEEDRATE_STORE_REDIS names no server");
+  if (running.redis.empty()) return state.SkipWithError("FEEDRATE_STORE_REDIS is not set to a server");
   redis::Connection connection(running.redis);
   const auto pairs = static_cast<unsigned>(state.range(0));
   const auto ask = [&](const std::string& request) { connection.append({"RPUSH", "tensor_lifecycle", request}); };

@@ -1,4 +1,4 @@
-"""Every header compiles alone. The linker enforces which layer may use which: see cmake/FeedrateRoom.cmake."""
+"""Every header compiles alone. The linker enforces which layer may use which: see cmake/FeedrateLayer.cmake."""
 
 import os
 import re

@@ -23,7 +23,7 @@ inline Json run_cell(Session& session, const Point& point, unsigned repetition =
   return session.run_cell(session.resolve(values_of(point)), repetition);
 }
 
-/// The row of one cell of a session of its own on the CPU device.
+/// The row of one cell that is measured in its own session on the CPU device.
 inline Json run_cell(const Point& point, const RunSettings& settings) {
   Session session("feeding", "cpu", 0, {}, "test", settings);
   return run_cell(session, point);

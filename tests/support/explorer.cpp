@@ -32,7 +32,7 @@ struct Sim {
   // The state of the thread's code: hashes of the values it accessed before its last pause and since then.
   std::uint64_t before = 0, since = 0, vain = 0;
   bool stored = false, alike = false;
-  std::array<std::uint8_t, kMaxLocations> seen;  // by location: the oldest value read since the last pause
+  std::array<std::uint8_t, kMaxLocations> seen;  // indexed by location: the oldest value read since the last pause
 
   static constexpr std::uint8_t kUnseen = ModelWords::kMaxValues;
   void forget() { seen.fill(kUnseen); }

@@ -52,7 +52,7 @@ class EngineChecks {
     }
   }
 
-  /// A file that ends within a block, and requests at and behind its end.
+  /// A file that ends within a block, and requests at and past its end.
   void reports_the_end_of_a_file() {
     const std::vector<storage::File> files{content_file(folder_ / "a", kBlock + 100, kKey)};
     const auto engine = open(files, storage::Operation::read, false);

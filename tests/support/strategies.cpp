@@ -6,7 +6,7 @@ namespace {
 struct Shape {
   std::uint64_t words;
   unsigned items;
-  std::vector<std::uint32_t> rounds;  ///< by stage; the last value also applies to all later stages
+  std::vector<std::uint32_t> rounds;  ///< indexed by stage; the last value also applies to all later stages
 };
 
 PipelineShape shape_of(const StrategyCase& test, const Shape& wanted, const Device& device) {

@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median
 
 WAYS = ("near", "wire", "far")
-POINTS = (("messages a second, 64 B", 64, False), ("messages a second, 4 KiB", 4096, False),
+POINTS = (("messages per second, 64 B", 64, False), ("messages per second, 4 KiB", 4096, False),
           ("lone p50 in µs, 64 B", 64, True), ("lone p50 in µs, 4 KiB", 4096, True))
 
 
@@ -23,7 +23,7 @@ def rows_of(folder: Path, way: str) -> list[dict]:
 
 
 def figures_of(rows: list[dict]) -> dict[tuple, dict[int, float]]:
-    """The figure of each round with an ok row, by queue, payload and whether messages were alone under way."""
+    """The figure of each round with an ok row, by queue, payload and whether only one message was in flight."""
     rounds = {row["id"]: number for number, row in enumerate(row for row in rows if row["kind"] == "run")}
     figures: dict[tuple, dict[int, float]] = {}
     for row in rows:

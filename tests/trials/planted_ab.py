@@ -116,8 +116,8 @@ def text(folders: list[str]) -> str:
     table = markdown_table(Table(columns, [line for found, _ in every for line in found], set(range(2, len(columns)))))
     notes = "\n".join(f"- {one}" for _, said in every for one in said)
     return (
-        f"{table}\n\n{notes}\n\nFASTER and SLOWER: by 2 % or more, SAME: within ±5 %. A pair counts where both of its "
-        "rows are ok: those that the load generator limited are in none."
+        f"{table}\n\n{notes}\n\nFASTER and SLOWER mean a difference of 2 % or more; SAME means within ±5 %. A pair "
+        "counts only if both of its rows are ok; rows that the load generator limited do not count."
     )
 
 
@@ -129,7 +129,7 @@ def main() -> int:
     making.add_argument("out", type=Path)
     judging = commands.add_parser("judge")
     judging.add_argument("folders", nargs="+")
-    judging.add_argument("--page", help="update the block `planted` of this page")
+    judging.add_argument("--page", help="update this page's `planted` block")
     judging.add_argument("--check", action="store_true", help="only check whether the block would change (exit code 1)")
     given = options.parse_args()
     if given.command == "judge" and given.page is None:

@@ -1,7 +1,7 @@
 """Separate runs of the same code, several per side: how many verdicts between the sides are false, and how many are
 SAME?
 
-    tests/trials/separate_runs.sh OUT 5 [OPTION…]       # measures OUT/a1 b1 b2 a2 …; FEEDRATE names the executable
+    tests/trials/separate_runs.sh OUT 5 [OPTION…]       # measures OUT/a1 b1 b2 a2 …; FEEDRATE is the executable
     python tests/trials/separate_runs.py keep OUT FILE  # the means of each run at every point that is ok on both sides
     python tests/trials/separate_runs.py judge FILE     # every FASTER and SLOWER is false
 
@@ -97,8 +97,8 @@ def text(file: Path) -> str:
     return (
         f"{table}\n\n{a} runs of A and {b} of B, {lines[0]['points']} points, of which {len(lines) - 1} are ok on both "
         f"sides. Of {len(every)} verdicts {false} are FASTER or SLOWER, and false ({100 * false / len(every):.1f} %); "
-        f"{same} say SAME ({100 * same / len(every):.1f} %). In throughput whole runs differ by {100 * shared:.1f} %, all "
-        f"their points alike, and a point besides by {100 * own:.1f} % (standard deviations)."
+        f"{same} are SAME ({100 * same / len(every):.1f} %). In throughput, entire runs differ by {100 * shared:.1f} % "
+        f"(all points together), and individual points by a further {100 * own:.1f} % (standard deviations)."
     )
 
 
@@ -110,7 +110,7 @@ def main() -> int:
     keeping.add_argument("file", type=Path)
     judging = commands.add_parser("judge")
     judging.add_argument("file", type=Path)
-    judging.add_argument("--page", help="update the block `separate` of this page")
+    judging.add_argument("--page", help="update this page's `separate` block")
     judging.add_argument("--check", action="store_true", help="only check whether the block would change (exit code 1)")
     given = options.parse_args()
     if given.command == "keep":

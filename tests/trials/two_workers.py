@@ -25,7 +25,7 @@ def main(file: str) -> None:
     if not pairs:
         sys.exit(f"{file} contains no pair of ok runs")
     for one, two in pairs:
-        print(f"one worker {one:.0f}, two workers {two:.0f} messages a second: {two / one:.3f} times")
+        print(f"one worker {one:.0f}, two workers {two:.0f} messages per second: {two / one:.3f} times")
     print(f"{len(pairs)} {'pair' if len(pairs) == 1 else 'pairs'}, median {median(two / one for one, two in pairs):.3f} times")
 
 

@@ -13,7 +13,7 @@ namespace feedrate {
 /// The values that a queue chose for axes at "auto" or 0, by axis; stored in the row.
 using Choices = std::map<std::string, std::string>;
 
-/// The bounds on a point's rate and latency, as named by its queue, transfer and workload.
+/// The bounds on a point's rate and latency, as stated by its queue, transfer and workload.
 class Bounds {
  public:
   explicit Bounds(const Limits& limits) : limits_(limits) {}
@@ -41,7 +41,7 @@ class Bounds {
 struct BoundedPoint {
   const Point& point;
   const Choices& choices;
-  std::size_t in, out;  ///< bytes of a message and of its result, headers included
+  std::size_t in, out;  ///< bytes of a message and of its result, including headers
   std::size_t larger() const { return in > out ? in : out; }
   /// Bytes of the larger one's slot, including padding.
   double slot() const { return static_cast<double>(stride_of(larger() - sizeof(Header))); }

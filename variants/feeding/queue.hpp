@@ -137,7 +137,7 @@ struct QueueEntry {
   std::function<std::string(Point&, Device&, const Workload&)> why_unsupported = {};
   /// Measures the limits that only this queue needs.
   std::function<void(LimitList&)> limits = {};
-  /// Names the limits that bound the queue at a point.
+  /// States the limits that bound the queue at a point.
   std::function<void(const BoundedPoint&, Bounds&)> bounds = {};
   /// The queue's own axes that affect its speed, with the values that a search for the best settings tries.
   std::vector<AxisValues> search = {};

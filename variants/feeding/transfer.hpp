@@ -65,7 +65,7 @@ struct TransferEntry {
   /// Maximum number of batches in flight.
   std::function<unsigned(const Point&)> depth;
   std::function<std::unique_ptr<Transfer>(const TransferConfig&)> make;
-  /// Names the GPU limits that bound the transfer at a point.
+  /// States the GPU limits that bound the transfer at a point.
   std::function<void(const BoundedPoint&, Bounds&)> bounds = {};
   /// Why the transfer cannot run on this device; empty if it can.
   std::function<std::string(const DeviceInfo&)> why_unsupported = {};

@@ -10,15 +10,15 @@
 #include "common/registry.hpp"
 #include "libraries/tensors/memory.hpp"
 
-/// Ways to hand a tensor from one process to another that computes on it. One process gives and others take; each has
-/// its own device, which may be the same GPU.
+/// Ways to hand a tensor from one process to another that computes on it. One process exports the tensor and others
+/// import it; each has its own device, which may be the same GPU.
 namespace feedrate::handoff {
 
 /// The settings that both sides share.
 struct Setting {
   std::string device = "cpu";  ///< kind of both sides' devices
   std::size_t bytes = 0;       ///< size of a tensor
-  unsigned giver_gpu = 0, taker_gpu = 0;
+  unsigned exporter_gpu = 0, importer_gpu = 0;
   bool copies_to_peer =
       false;            ///< with two GPUs: the importer copies tensors to its own memory instead of reading remotely
   std::string address;  ///< address of the service that the way needs
@@ -31,7 +31,7 @@ struct Config {
   Device& device;  ///< this side's
 };
 
-/// The information with which a importer opens a tensor for the first time. The exporter keeps the descriptor.
+/// The information with which an importer opens a tensor for the first time. The exporter keeps the descriptor.
 using Ticket = tensors::Handle;
 
 /// The side that owns the tensors, which are numbered from 0. One thread.
@@ -41,7 +41,8 @@ class Exporter {
   /// Creates a tensor and returns its address in the exporter's device memory.
   virtual std::byte* create(unsigned tensor) = 0;
   virtual Ticket ticket(unsigned tensor) = 0;
-  /// Makes the tensor's current contents available to takers. The writes of the exporter's device have ended.
+  /// Makes the tensor's current contents available to importers. The writes of the exporter's device have
+  /// ended.
   virtual void offer(unsigned /*tensor*/) {}
   virtual void destroy(unsigned tensor) = 0;
 };
@@ -77,7 +78,7 @@ struct Entry {
 using Ways = Registry<Entry>;
 using WayRegistration = Registration<Entry>;
 
-/// A exporter's or a importer's `make` that constructs T from its config.
+/// An exporter's or an importer's `make` that constructs T from its config.
 template <class Base, class T>
 std::unique_ptr<Base> make(const Config& config) {
   return std::make_unique<T>(config);
@@ -101,7 +102,7 @@ class OwnMemory {
   std::map<unsigned, Buffer> buffers_;
 };
 
-/// Copies of tensors in memory that both processes map, for a importer on another GPU that copies before it computes.
+/// Copies of tensors in memory that both processes map, for an importer on another GPU that copies before it computes.
 class PeerCopies {
  public:
   explicit PeerCopies(const Config& config)

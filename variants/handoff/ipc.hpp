@@ -20,7 +20,7 @@ template <class Way>
 class IpcExporter final : public Exporter {
  public:
   explicit IpcExporter(const Config& config)
-      : bytes_(config.setting.bytes), memory_(Way::memory(config.setting, config.setting.giver_gpu)) {}
+      : bytes_(config.setting.bytes), memory_(Way::memory(config.setting, config.setting.exporter_gpu)) {}
 
   std::byte* create(unsigned tensor) override {
     auto& chunk = chunks_[tensor] = memory_->make(chunk_bytes(*memory_, bytes_));
@@ -39,7 +39,9 @@ template <class Way>
 class IpcImporter final : public Importer {
  public:
   explicit IpcImporter(const Config& config)
-      : bytes_(config.setting.bytes), memory_(Way::memory(config.setting, config.setting.taker_gpu)), copies_(config) {}
+      : bytes_(config.setting.bytes),
+        memory_(Way::memory(config.setting, config.setting.importer_gpu)),
+        copies_(config) {}
 
   void open(unsigned tensor, std::string_view ticket, tensors::Descriptor descriptor) override {
     mapped_[tensor] = memory_->map(std::move(descriptor), ticket, chunk_bytes(*memory_, bytes_));
@@ -72,7 +74,7 @@ Entry ipc_entry(const char* description) {
 template <const char* kWay>
 struct GpuIpc {
   static std::unique_ptr<tensors::ChunkMemory> memory(const Setting& setting, unsigned user) {
-    return tensors::gpu_memory(kWay, gpu_name(setting.giver_gpu), gpu_name(user));
+    return tensors::gpu_memory(kWay, gpu_name(setting.exporter_gpu), gpu_name(user));
   }
   static std::string why_unsupported(const Setting& setting) {
     return setting.device == "cuda" ? "" : "it shares a GPU's memory";

@@ -62,7 +62,7 @@ const WayRegistration registered("store", {.description = "by name in a tensor s
                                            .service = "store",
                                            .why_unsupported =
                                                [](const Setting& setting) {
-                                                 return setting.taker_gpu == setting.giver_gpu
+                                                 return setting.importer_gpu == setting.exporter_gpu
                                                             ? ""
                                                             : "a store's clients use the GPU that owns the memory";
                                                },

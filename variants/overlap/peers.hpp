@@ -40,7 +40,7 @@ class StagesOnPeers final : public Strategy {
 
  private:
   struct OfStage {
-    std::vector<std::unique_ptr<Event>> ready, taken, arrived;  // by slot
+    std::vector<std::unique_ptr<Event>> ready, taken, arrived;  // indexed by slot
     std::unique_ptr<Stream> way, stream;  // last: their destructors wait for work that uses the other members
   };
   Device& device_of(unsigned s) const { return *devices_[s % devices_.size()]; }

@@ -83,7 +83,7 @@ class Pipeline {
   std::uint64_t words_sum(const std::byte* item) const;
 
   PipelineShape shape_;
-  std::vector<StageKernel> kernels_;    // by stage; unused for copies
+  std::vector<StageKernel> kernels_;    // indexed by stage; unused for copies
   Buffer host_sources_, host_results_;  // pinned
   Buffer sources_, results_;            // in device memory, if items are generated or summed there
   std::unique_ptr<Stream> stream_;      // for copies between runs

@@ -30,7 +30,7 @@ class Copies {
   Copies(const Copies&) = delete;
   Copies& operator=(const Copies&) = delete;
 
-  /// Queues a group of copies, which the requests in `slots` wait for.
+  /// Queues a group of copies, for which the requests in `slots` wait.
   void start(std::span<const Copy> copies, std::span<const std::size_t> slots) {
     Lane& lane = lanes_[next_++ % lanes_.size()];
     if (copies.size() > 1 && device_.copies_in_batches()) {
@@ -61,7 +61,7 @@ class Copies {
       }
     }
   }
-  /// Number of slots whose copies have not been seen to end.
+  /// Number of slots whose copies are not known to have ended.
   std::size_t running() const { return running_; }
 
  private:

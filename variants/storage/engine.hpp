@@ -32,7 +32,7 @@ struct Request {
   std::byte* device = nullptr;
 };
 
-/// The end of a request. If `error` is 0 and `bytes` are all that was requested, the block has arrived: in device
+/// The end of a request. If `error` is 0 and `bytes` is the requested size, the block has arrived: in device
 /// memory, or in the file as far as write() guarantees it.
 struct Completion {
   std::uint64_t id = 0;
@@ -44,13 +44,13 @@ struct EngineConfig {
   std::span<const File> files;
   Device& device;
   Operation operation = Operation::read;
-  bool direct = false;    ///< the file system's cache is not used (O_DIRECT)
+  bool direct = false;    ///< bypasses the page cache (O_DIRECT)
   std::size_t block = 0;  ///< size of the largest request
   std::size_t depth = 1;  ///< maximum number of requests in flight
   Values own = {};        ///< values of the engine's own axes
 };
 
-/// Moves blocks. One thread uses an engine, from construction on. Requests end in any order. Calls throw Failure if the
+/// Moves blocks. An engine is constructed and used by one thread. Requests end in any order. Calls throw Failure if the
 /// device reports an error or the engine itself fails; a file's errors are part of completions.
 class Engine {
  public:
@@ -58,11 +58,11 @@ class Engine {
   /// Starts a request. Returns false if `depth` requests are in flight. A synchronous engine returns when the request
   /// has ended; the others return at once.
   virtual bool submit(const Request&) = 0;
-  /// Hands over requests that the engine has held back in order to submit several with one call.
+  /// Submits requests that the engine has held back in order to submit several with one call.
   virtual void flush() {}
   /// Writes the completions of requests that have ended to `ended`; returns their number. Does not wait.
   virtual std::size_t poll(std::span<Completion> ended) = 0;
-  /// How the bytes travelled, by facts that the engine knows for certain: "mode" and others. For rows.
+  /// The path of the bytes, as far as the engine knows it for certain: "mode" and other keys. For rows.
   virtual std::map<std::string, std::string> path() const { return {}; }
 };
 

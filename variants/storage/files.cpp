@@ -13,7 +13,8 @@
 
 namespace feedrate::storage {
 
-Descriptor::Descriptor(const std::string& path, int flags) : descriptor_(::open(path.c_str(), flags | O_CLOEXEC, 0600)) {
+Descriptor::Descriptor(const std::string& path, int flags)
+    : descriptor_(::open(path.c_str(), flags | O_CLOEXEC, 0600)) {
   if (descriptor_ >= 0) return;
   const int error = errno;
   const bool direct = error == EINVAL && (flags & O_DIRECT) != 0;
@@ -90,8 +91,8 @@ Staging::Staging(Device& device, std::size_t slots, std::size_t bytes, HostMemor
     pinned_ = device.pin(memory_.data(), memory_.size());
   } catch (const Failure& failure) {
     throw Failure(
-        fmt::format("{} bytes of staging memory can't be pinned ({}); allowed: what `ulimit -l` says, or less "
-                    "with a smaller --block or --depth",
+        fmt::format("{} bytes of staging memory cannot be pinned ({}); raise `ulimit -l`, or choose a "
+                    "smaller --block or --depth",
                     memory_.size(), failure.what()));
   }
 }

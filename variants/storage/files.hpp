@@ -17,7 +17,7 @@ inline constexpr std::size_t kDirectAlignment = 4096;
 class Descriptor {
  public:
   Descriptor() = default;
-  /// Throws Failure that names the path and the reason.
+  /// Throws Failure with the path and the reason.
   Descriptor(const std::string& path, int flags);
   Descriptor(Descriptor&& other) noexcept : descriptor_(other.release()) {}
   Descriptor& operator=(Descriptor&& other) noexcept;
@@ -31,8 +31,8 @@ class Descriptor {
   int descriptor_ = -1;
 };
 
-/// Files as an engine opens them: with O_DIRECT if the point says so, and once more without, for the parts of requests
-/// that O_DIRECT does not allow.
+/// Files as an engine opens them: with O_DIRECT if the point requests it, and a second time without it, for the parts
+/// of requests that O_DIRECT does not allow.
 class OpenFiles {
  public:
   explicit OpenFiles(const EngineConfig&);
@@ -53,7 +53,7 @@ Completion move_block(Operation, int descriptor, std::byte* host, const Request&
 /// Host memory for blocks: page-aligned, in huge pages if the system has them.
 class Staging {
  public:
-  /// Throws Failure if the memory can't be allocated or pinned; the message says which limit to raise.
+  /// Throws Failure if the memory cannot be allocated or pinned; the message states which limit to raise.
   Staging(Device&, std::size_t slots, std::size_t bytes, HostMemory = HostMemory::pinned);
   std::byte* slot(std::size_t index) const { return memory_.data() + index * stride_; }
   std::span<std::byte> all() const { return {memory_.data(), memory_.size()}; }

@@ -10,7 +10,7 @@ from . import capacities, distribution, headline, heatmap, load_stages, offered,
 from . import throughput, timeouts, transfers, window
 from .styles import Styles
 
-CLOSED = (headline, throughput, distribution, window, heatmap, stages)  # of loads that keep the window full
+CLOSED = (headline, throughput, distribution, window, heatmap, stages)  # figures of loads that keep the window full
 WHERE_MEASURED = (transfers, prices, offered, timeouts, capacities, percentiles, load_stages)
 ALL = (*CLOSED, *WHERE_MEASURED)
 

@@ -39,8 +39,8 @@ def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
 
 
 def _grid(variant: str, chosen: pd.DataFrame, axes: list[str]) -> tuple[str, pd.DataFrame, pd.DataFrame] | None:
-    """The variant's title, rates and texts by block and streams (or lanes), with everything else equal. The fullest
-    table wins; among equally full ones, the fastest."""
+    """The variant's title, rates and cell labels by block and streams (or lanes), with everything else equal. The
+    fullest table wins; among equally full ones, the fastest."""
     chosen = chosen.assign(text=[_text(point) for _, point in chosen.iterrows()])
     for across in [axis for axis in ACROSS if axis in axes]:
         others = [axis for axis in axes if axis not in ("block", across)]

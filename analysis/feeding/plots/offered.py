@@ -53,7 +53,7 @@ def _curve(axes, curve: pd.DataFrame, metric: str, style: dict) -> None:
         error_bars(axes, some, "rate", metric, fmt="none", color=style["color"], alpha=0.6)
         axes.plot(some["rate"], some[metric], style["marker"], markerfacecolor=face, **bare)
     axes.plot(late["rate"], late[metric], "x", color=LATE, markersize=5, zorder=4)
-    axes.plot([], [], markersize=6, **style | {"fillstyle": "full"})  # for the legend, independent of the states
+    axes.plot([], [], markersize=6, **style | {"fillstyle": "full"})  # legend entry, independent of the states
     first = open_load.plateau(curve)
     if first is not None:
         axes.axvline(first["messages_per_second"], linestyle=(0, (9, 2, 1, 2)), linewidth=0.9, zorder=0, **bare)

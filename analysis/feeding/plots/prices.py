@@ -7,7 +7,7 @@ from .. import prices
 from .styles import Styles
 
 NAME, TITLE = "prices", "What a delivery guarantee costs"
-_MARKERS = ("o", "s", "D", "^")  # by payload
+_MARKERS = ("o", "s", "D", "^")  # one per payload
 
 
 def draw(results: Results, styles: Styles) -> Drawing | None:

@@ -10,9 +10,9 @@ from .styles import Styles, by_variant, error_bars
 
 NAME, TITLE = "latency_window", "Latency against window"
 CAPTION = (
-    "Payload {}. Each marker is the point with the most messages per second at a window over the other axes: the "
+    "Payload {}. For each window, the marker shows the point with the highest message rate over all other axes: the "
     "median of its repetitions, with whiskers for the 95 % interval. In the last panel each line follows the window "
-    "upwards, and the lower right is best."
+    "upwards; the lower right is best."
 )
 MISSING = (
     "The sweep has only one window. To see how messages in flight affect latency, sweep several windows (for example "

@@ -39,7 +39,7 @@ SWEEPS = (
 
 
 def ladders(points: pd.DataFrame, sweep: Sweep) -> list[pd.DataFrame]:
-    """The ladders of an axis: one for each payload and each value of the axis `sweep.by`."""
+    """The ladders of an axis: one for each payload and each value of the `sweep.by` axis."""
     found = []
     for _, at in sweep.regime(ring.of_ring(points)).groupby("payload_bytes"):
         groups = [ring.using(at, sweep.by, value) for value in ring.used(at, sweep.by)] if sweep.by else [at]

@@ -88,7 +88,7 @@ def _best_cell(best: Best, metric: ring.Metric, leave_out: Iterable[str] = ("pay
 
 
 def compared(points: pd.DataFrame) -> Table:
-    """One line for each payload with which the ring and another queue were measured, and each queue."""
+    """One row for each payload with which the ring and another queue were measured, and each queue."""
     columns = ["payload", "queue", "peak verified messages", "ring / other", "lone message, p50", "other / ring"]
     rows = []
     for payload in COMPARED:
@@ -117,7 +117,7 @@ def _ratio(own: pd.Series | None, other: pd.Series | None, metric: ring.Metric) 
 
 
 def peaks(found: pd.DataFrame) -> Table:
-    """One line for each measured payload, number of host threads and kind of slots."""
+    """One row for each measured payload, number of host threads and kind of slots."""
     lines = [
         _best(ring.using(some, "slots", slots), RATE)
         for _, at in found.groupby("payload_bytes")
@@ -151,7 +151,7 @@ def _of_copies(point: pd.Series) -> str:
 
 
 def lone_latency(found: pd.DataFrame) -> Table:
-    """One line for each payload up to 4 KiB: the point with the lowest p50."""
+    """One row for each payload up to 4 KiB: the point with the lowest p50."""
     found = found[found["payload_bytes"] <= LONE_MOST]
     lines = [_best(at, P50) for _, at in found.groupby("payload_bytes")]
     floors = {name: title for name, title in LONE_FLOORS.items() if any(name in limits for limits in found["limits"])}
@@ -169,7 +169,7 @@ def _limit(name: str, best: Best) -> str:
 
 
 def one_pair(found: pd.DataFrame) -> Table:
-    """One line for each payload, window and batch with which the ring was measured with one pair of threads: the ring
+    """One row for each payload, window and batch with which the ring was measured with one pair of threads: the ring
     and the load generator alone."""
     shared = ["payload_bytes", "window", "batch"]  # axes with separate columns
     lines = []

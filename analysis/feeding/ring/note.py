@@ -14,7 +14,7 @@ from . import points as ring
 
 
 def write_ring(directory: str, out: str | None, note: str | None, check: bool) -> int:
-    """Writes the PNGs into `out` and the block `axes` into `note`; with `check`, only checks the block."""
+    """Writes the PNGs into `out` and the `axes` block into `note`; with `check`, only checks the block."""
     if not out and not note:
         raise BadInput("ring", directory, "neither --out nor --note is given", "--out DIR, --note NOTE.md or both")
     results = load([directory])
@@ -37,8 +37,8 @@ def axes_text(results: Results, note: Path, figures: str | None) -> str:
 
 NOTHING = "The rows have no two points that differ only in one axis of the ring."
 NOTE = (
-    "Figures are medians over repetitions. The points of a line differ only in the axis. Of several such groups, the "
-    "line shows the one with the most values and, among equals, the best. Values left to the queue are shown as the "
+    "Figures are medians over repetitions. The points of a row differ only in the axis. Of several such groups, the "
+    "row shows the one with the most values and, among equals, the best. Values left to the queue are shown as the "
     "queue chose them."
 )
 BOUNDS = "≥ (at least) and ≤ (at most): in at least one repetition the load generator was the limit, not the ring."

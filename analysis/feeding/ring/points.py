@@ -21,11 +21,11 @@ ORDER = {
     "ring_idle": ("spin", "backoff", "park"),
 }
 UNSET = {0, "none", "auto"}  # not swept: the queue chose the value, or the axis does not apply
-DEFAULTS = UNSET | {"in_order", "spin"}  # values that texts leave out
+DEFAULTS = UNSET | {"in_order", "spin"}  # values that the prose leaves out
 SECTION = Section(names=NAMES, value_labels=SAID)
-# The axes that texts leave out, because a directory has only one value of each.
+# The axes that the prose leaves out, because a directory has only one value of each.
 FIXED = ("queue", "workload", "device", "flops_per_byte")
-# The other axes, in the order in which texts name them.
+# The other axes, in the order in which the prose mentions them.
 NAMED = (
     *("payload_bytes", "transfer", "producers", "window", "batch", "pack", "workers", "streams"),
     *("lanes", "notify", "pollers", "mirrors", "granularity", "slots", "results", "ring_idle"),
@@ -38,8 +38,8 @@ class Metric:
     column: str
     formatter: Callable
     larger: bool  # is better
-    suffix: str  # of a list of values in a table
-    label: str  # of a plot's axis
+    suffix: str  # suffix of a list of values in a table
+    label: str  # label of a plot's axis
     tick: Callable  # the formatter of that axis
 
     def cell(self, point) -> str:
@@ -132,7 +132,7 @@ def common(settings: Iterable[dict]) -> dict:
 
 
 def wording(settings: dict, leave_out: Iterable[str] = ()) -> str:
-    """Settings in words, in a fixed order; the text for a lone message leaves out the window."""
+    """Settings in words, in a fixed order; for a lone message the window is left out."""
     unnamed = {*leave_out, *(("producers", "window", "batch", "lanes") if settings.get("window") == 1 else ())}
     named = [axis for axis in NAMED if axis in settings and axis not in unnamed and settings[axis] not in DEFAULTS]
     words = [axis_value_label(SECTION, NAMES.get(axis, axis), axis, settings[axis]) for axis in named]

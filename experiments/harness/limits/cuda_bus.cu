@@ -8,7 +8,7 @@
 namespace feedrate {
 namespace {
 
-constexpr unsigned kBlocks = 64, kThreads = 512;  // for the SM probes; measured to be enough to saturate the bus
+constexpr unsigned kBlocks = 64, kThreads = 512;  // shape of the SM probes; measurements show that it saturates the bus
 constexpr std::size_t kPieces = LimitProbe::kLarge / sizeof(uint4);
 
 __global__ void read_kernel(const uint4* host, std::size_t n, uint4* sink) {

@@ -9,8 +9,8 @@ void add_device_limits(LimitList&, Device&);
 /// Adds the names of all registered limits, regardless of this machine.
 void name_device_limits(LimitList&);
 
-/// Reads the limits marked `of_all_gpus`, for one GPU at a time and for all GPUs together. Opens each GPU; if one can't
-/// be used, skips these limits with a warning.
+/// Reads the limits marked `of_all_gpus`, for one GPU at a time and for all GPUs together. Opens each GPU; if one
+/// cannot be used, skips these limits with a warning.
 void add_limits_of_all_gpus(LimitList&, unsigned gpus);
 
 /// Scheduling delay of spinning threads: the 99th percentile of the time by which a polling thread sees an event late,

@@ -174,7 +174,7 @@ class Phase {
 
   Endpoint& endpoint_;
   const Offering& offering_;
-  std::vector<Request> requests_;  // by slot
+  std::vector<Request> requests_;  // indexed by slot
   std::vector<std::size_t> free_;  // slots
   std::uint64_t begin_ = 0, counted_from_ = 0, last_end_ = 0, submitted_ = 0, ended_ = 0;
   std::uint64_t blocked_since_ = 0, blocked_ns_ = 0;

@@ -37,7 +37,8 @@ struct LoadResult {
   Histogram send_lag;                         ///< delay from a request's due time to its submission
   Histogram own_lag;                          ///< the part of `send_lag` that the generator itself caused
   std::map<unsigned, Histogram> by_priority;  ///< `latency` of each class, if the schedule has several
-  std::uint64_t due = 0, unsent = 0;          ///< requests in the schedule; requests never submitted
+  std::uint64_t due = 0;                      ///< number of requests in the schedule
+  std::uint64_t unsent = 0;                   ///< number of requests that were never submitted
   double blocked_share = 0;                   ///< share of the generator's time in which there was no room
   double granularity_ns = 0;  ///< mean time between two checks for due requests; 0: some request was always due
   Backlog backlog;

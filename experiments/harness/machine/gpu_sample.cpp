@@ -16,7 +16,7 @@ enum NvmlClock { kSmClock = 1, kMemoryClock = 2 };
 enum NvmlPcieCounter { kTransmitted = 0, kReceived = 1 };  // seen from the GPU
 enum NvmlSensor { kGpuSensor = 0 };
 struct NvmlUtilization {
-  unsigned gpu, memory;  // percent
+  unsigned gpu, memory;  // utilisation in percent
 };
 
 struct Closer {

@@ -21,8 +21,8 @@ struct GpuSample {
   std::optional<std::uint64_t> clock_reasons;  ///< bits of `clock_reason`
 };
 
-/// Samples the GPU; returns nothing if it can't be queried. `with_pcie` takes about 40 ms more, mostly asleep. Must not
-/// throw.
+/// Samples the GPU; returns nothing if it cannot be queried. `with_pcie` takes about 40 ms more, mostly asleep. Must
+/// not throw.
 using GpuSource = std::function<std::optional<GpuSample>(bool with_pcie)>;
 
 /// Reasons why a GPU's clocks are below their maximum: NVML's nvmlClocksEventReasons.

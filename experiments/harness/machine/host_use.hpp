@@ -15,7 +15,7 @@ struct ProcStat {
   struct Core {
     std::uint64_t busy = 0, idle = 0, steal = 0;
   };
-  std::map<unsigned, Core> cores;                 ///< by number, without offline cores
+  std::map<unsigned, Core> cores;                 ///< keyed by number, without offline cores
   std::optional<std::uint64_t> context_switches;  ///< system-wide
 };
 /// Parses /proc/stat; skips malformed lines.
@@ -45,8 +45,9 @@ struct HostUse {
   double own_cores = 0;                      ///< CPU seconds per second of this process
   std::uint64_t own_voluntary_switches = 0, own_involuntary_switches = 0;
   std::optional<std::uint64_t> system_switches;
-  std::optional<double> quota_cores;         ///< CPU seconds per second that control groups allow; none: no limit
-  std::uint64_t periods = 0, throttled = 0;  ///< quota periods; periods in which threads had to wait for the next one
+  std::optional<double> quota_cores;  ///< CPU seconds per second that control groups allow; none: no limit
+  std::uint64_t periods = 0;          ///< number of quota periods
+  std::uint64_t throttled = 0;        ///< periods in which threads had to wait for the next one
 
   double busy_cores() const;    ///< sum over `cores`
   double other_cores() const;   ///< busy with other processes, including private services

@@ -21,8 +21,8 @@ class ExperimentInfo;
 
 /// A point as resolved for this machine.
 struct Resolution {
-  Values values;           ///< of the axes that apply; 0 or "none" for the experiment's other axes
-  std::string impossible;  ///< why the point can't be measured; empty if it can
+  Values values;           ///< values of the axes that apply; 0 or "none" for the experiment's other axes
+  std::string impossible;  ///< why the point cannot be measured; empty if it can
   /// The experiment's own axes that have no effect on this point, and what is allowed instead.
   std::map<std::string, std::string> unused = {};
 };
@@ -67,11 +67,11 @@ struct OfferedLoad {
   std::string without_own_lag = {};
 };
 
-/// Texts about an experiment for the terminal.
+/// What the terminal shows about an experiment.
 struct TerminalTexts {
   /// Summary of a sweep's rows; default: the best variant for each headline figure.
   std::function<std::unique_ptr<Summary>()> summary = {};
-  /// Lines for one row, each a name and a text; default: one line per figure.
+  /// Lines for one row, each a name and a string; default: one line per figure.
   std::function<std::vector<std::pair<std::string, std::string>>(const ExperimentInfo&, const Json& row)> lines = {};
 };
 
@@ -123,7 +123,7 @@ class ExperimentInfo {
   const AxisTable& axes() const { return axes_; }
   /// Name of the variant, for example "gpu_ring" or "host_polled + pinned".
   std::string variant(const Values&) const;
-  /// Lines for a row in the terminal, each a name and a text.
+  /// Lines for a row in the terminal, each a name and a string.
   std::vector<std::pair<std::string, std::string>> lines(const Json& row) const;
   /// A figure's value with its unit: "1.23 M msg/s". `figure` may be a part of a distribution: "latency_ns.p50".
   std::string text(const std::string& figure, double value) const;

@@ -4,7 +4,7 @@
 
 namespace feedrate {
 
-// The texts are in the order of the enumerators.
+// The strings are in the order of the enumerators.
 
 const char* text_of(Status status) {
   constexpr std::array kTexts{"ok", "invalid", "unsustainable", "failed", "skipped"};

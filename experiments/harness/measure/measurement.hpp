@@ -29,7 +29,7 @@ inline constexpr double kUnstable = 1.5, kUnstableTail = 3;
 
 enum class Status { ok, invalid, unsustainable, failed, skipped };
 
-/// Machine-readable reason why a row is not ok; the row's `reason` is the text for people.
+/// Machine-readable reason why a row is not ok; the row's `reason` is for human readers.
 enum class Cause {
   none,
   disturbed,          ///< other activity on the machine disturbed it
@@ -41,7 +41,7 @@ enum class Cause {
   no_results,         ///< no result arrived within the timed phase
   interrupted,        ///< the user interrupted the cell
   hung,               ///< the cell could not be stopped
-  impossible,         ///< the point can't be measured
+  impossible,         ///< the point cannot be measured
   error,              ///< anything else that failed
 };
 
@@ -55,7 +55,7 @@ const char* text_of(Status);
 const char* text_of(Cause);
 const char* text_of(Flag);
 
-/// A figure's bound, which it can't beat, and its ratio to the bound.
+/// A figure's bound, which it cannot exceed, and its ratio to the bound.
 struct BoundRatio {
   Expression expression;
   double value = 0;  ///< value of the bound, in the figure's unit
@@ -67,7 +67,7 @@ struct Measurement {
   Status status = Status::ok;
   Cause cause = Cause::none;
   std::string reason;
-  std::map<std::string, double> numbers;  ///< by figure
+  std::map<std::string, double> numbers;  ///< keyed by figure
   std::map<std::string, std::pair<Histogram, unsigned>>
       histograms;  ///< by figure; with n if every n-th message is sampled
   std::vector<std::pair<std::string, Expression>>
@@ -75,7 +75,8 @@ struct Measurement {
   std::map<std::string, BoundRatio> bounds;   ///< the tightest bound, by figure; from set_bounds()
   std::map<std::string, std::string> chosen;  ///< values that a member chose because the point left them open; by axis
   std::set<Flag> flags;
-  unsigned host_threads = 0, sms = 0;   ///< spinning threads; SMs held permanently
+  unsigned host_threads = 0;            ///< number of spinning threads
+  unsigned sms = 0;                     ///< number of SMs held permanently
   Json cost = Json::object();           ///< other costs of the result
   std::optional<MachineState> machine;  ///< state of the machine during the timed phase
   Json gpu_use;                         ///< only for a traced cell

@@ -43,7 +43,8 @@ class LimitReadings {
   LimitList list_;
   Limits values_;
   unsigned rounds_ = 0;
-  std::uint64_t read_ns_ = 0, round_took_ns_ = 0;  // end of the last round; its duration
+  std::uint64_t read_ns_ = 0;        // end of the last round
+  std::uint64_t round_took_ns_ = 0;  // duration of the last round
 };
 
 /// The scope as in rows and the catalogue.
@@ -53,7 +54,7 @@ Json to_json(const Scope&);
 /// and the rows of the measurements.
 class Session {
  public:
-  /// `opened` is the device to use if `device` can't name it (in tests).
+  /// `opened` is the device to use if `device` cannot identify it (in tests).
   Session(const std::string& experiment, const std::string& device, unsigned gpu, ServiceChoices services,
           std::string command, RunSettings settings, std::unique_ptr<Device> opened = nullptr);
   ~Session();

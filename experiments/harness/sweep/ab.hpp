@@ -45,9 +45,10 @@ class Side {
 /// after every `per_start` pairs, because effects that last for one process's lifetime, such as its memory addresses,
 /// differ between starts. Returns when all pairs are measured or `stop` returns true.
 struct PairPlan {
-  std::uint64_t points = 0, pairs = 0;  ///< number of points; pairs per point, an even number
+  std::uint64_t points = 0;  ///< number of points
+  std::uint64_t pairs = 0;   ///< number of pairs per point; even
   std::uint64_t seed = 1;
-  std::uint64_t per_start = 2;  ///< an even number
+  std::uint64_t per_start = 2;  ///< number of pairs per point between restarts; even
 };
 void measure_pairs(
     const PairPlan&, const std::function<void(std::uint64_t start)>& start,

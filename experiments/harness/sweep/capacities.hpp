@@ -56,7 +56,8 @@ class Capacities {
       0;  // seconds of the current search, summed from its rows, so that a resumed search ends at the same point
   Labels labels_;
   Progress progress_;
-  std::size_t all_, begun_ = 0;  // parts of searches: total and started
+  std::size_t all_;        // total number of parts of searches
+  std::size_t begun_ = 0;  // number of started parts
   std::vector<Search> searches_;
   std::map<std::string, unsigned> measured_;         // repetitions per point so far
   std::map<std::string, std::deque<Json>> earlier_;  // rows of an earlier run that this run has not used yet

@@ -52,7 +52,7 @@ struct Probe {
   std::uint64_t rate = 0;
   bool kept = false;       ///< the queue kept up and met the latency bound
   std::string why = {};    ///< reason why the bound was not met; empty if it was
-  bool disturbed = false;  ///< by evidence about the machine, independent of latency; the try then does not count
+  bool disturbed = false;  ///< judged by evidence about the machine, not by latency; a disturbed try does not count
   std::string row = {};    ///< ID of the try's row
 };
 
@@ -114,7 +114,7 @@ class CapacitySearch {
   std::uint64_t low_ = 0, high_ = 0;  // 0: unknown
   unsigned part_ = 0;
   std::vector<Probe> probes_;
-  std::map<std::pair<std::uint64_t, unsigned>, RateTest> tests_;  // by rate and part
+  std::map<std::pair<std::uint64_t, unsigned>, RateTest> tests_;  // keyed by rate and part
 };
 
 }  // namespace feedrate

@@ -108,7 +108,7 @@ class Best final : public Summary {
   }
 
   const ExperimentInfo& info_;
-  std::map<std::string, Point> points_;  // by parameters
+  std::map<std::string, Point> points_;  // keyed by parameters
   bool cpu_ = false;
 };
 

@@ -46,7 +46,8 @@ class Progress {
   double per_cell_;
   std::uint64_t start_;
   std::size_t columns_;
-  bool terminal_, open_ = false;  // open_: the current line is not terminated yet
+  bool terminal_;
+  bool open_ = false;  // the current line is not terminated yet
   std::string head_, label_;
 };
 

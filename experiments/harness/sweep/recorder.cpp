@@ -76,7 +76,7 @@ Recorder::Recorder(std::filesystem::path file) : file_(std::move(file)) {
     }
   }
   descriptor_ = open(file_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-  if (descriptor_ < 0) throw BadInput(fmt::format("{}: can't be written: {}", file_.string(), std::strerror(errno)));
+  if (descriptor_ < 0) throw BadInput(fmt::format("{}: cannot be written: {}", file_.string(), std::strerror(errno)));
   // A pipe or a device has no earlier rows.
   if (!std::filesystem::is_regular_file(file_)) return;
   // The kernel releases the lock when the process ends for any reason.
@@ -86,7 +86,7 @@ Recorder::Recorder(std::filesystem::path file) : file_(std::move(file)) {
   }
   const std::size_t whole = read_earlier();
   if (ftruncate(descriptor_, static_cast<off_t>(whole)) != 0 || lseek(descriptor_, 0, SEEK_END) < 0) {
-    throw BadInput(fmt::format("{}: can't be written: {}", file_.string(), std::strerror(errno)));
+    throw BadInput(fmt::format("{}: cannot be written: {}", file_.string(), std::strerror(errno)));
   }
 }
 

@@ -12,7 +12,7 @@ namespace feedrate {
 class Recorder {
  public:
   /// Opens or creates the file, or opens a pipe or a device. An incomplete last line, left by a kill, is removed.
-  /// Throws BadInput if the file can't be written or another process is writing to it.
+  /// Throws BadInput if the file cannot be written or another process is writing to it.
   explicit Recorder(std::filesystem::path file);
   ~Recorder();
   Recorder(Recorder&&) noexcept;
@@ -36,7 +36,7 @@ struct RowLines {
   std::string cut;                 ///< an incomplete last line, left by a kill
 };
 
-/// Throws BadInput if the file can't be read or its compressed data are damaged.
+/// Throws BadInput if the file cannot be read or its compressed data are damaged.
 RowLines read_lines(const std::filesystem::path& file);
 
 }  // namespace feedrate

@@ -125,7 +125,7 @@ Json Results::measure(Session& session, const Resolution& cell, unsigned repetit
     Json hung = session.hung_row(cell, repetition, fmt::format("hung: could not be stopped within {:.0f} s", longest));
     label(hung);
     write(hung);
-    spdlog::error("a cell hangs and can't be stopped; restarting after it");
+    spdlog::error("a cell hung and cannot be stopped; restarting the process and continuing with the next cell");
     if (restart) restart();
     _exit(1);
   });

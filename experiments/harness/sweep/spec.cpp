@@ -47,7 +47,7 @@ std::vector<std::string> values_of(const Axis& a, const Json& json) {
     if (!item.is_string() && !item.is_number()) {
       reject(a.name, "values must be numbers or strings, not " + item.dump());
     }
-    if (a.free_text) {  // the text may contain commas
+    if (a.free_text) {  // the value may contain commas
       values.push_back(text(item));
       continue;
     }
@@ -174,8 +174,8 @@ class Parts {
       Step step;
       for (const Json& name_json : group) {
         const auto name = as_text(name_json, where_, "an axis of 'zip'");
-        if (!part["axes"].contains(name)) reject(where_, fmt::format("'zip' names '{}', which has no values", name));
-        if (!zipped.insert(name).second) reject(where_, fmt::format("'zip' names '{}' twice", name));
+        if (!part["axes"].contains(name)) reject(where_, fmt::format("'zip' contains '{}', which has no values", name));
+        if (!zipped.insert(name).second) reject(where_, fmt::format("'zip' contains '{}' twice", name));
         step.names.push_back(name);
         step.values.push_back(values(part, name));
         if (step.values.back().size() != step.values.front().size()) {

@@ -29,14 +29,14 @@ struct Search {
 ///                                "start": { "window": 16 } } } ],
 ///       "constraints": [ … ] }
 ///
-/// Axes are crossed, except that those named together in `zip` step together. A constraint drops points:
+/// Axes are crossed, except that those listed together in `zip` step together. A constraint drops points:
 ///     { "if": { axis: values }, "then": { axis: values | { "min": …, "max": … } } }   `if` is optional
 ///     { "if": …, "product": [axis, axis], "max": … }                                  of numeric axes
 /// A spec without `parts` is itself a single part.
 ///
 /// The points of a part with `search` are not measured. Each is the start of a search for the best settings, and the
 /// search's result is measured like a point. The search varies the axes of `search` and those that the point's queue
-/// and transfer name (with the values of `search`, if it has them too), except the axes of the part itself. It begins
+/// and transfer offer (with the values of `search`, if it has them too), except the axes of the part itself. It begins
 /// at the values of `start`, which are added to those of `search`, and at the default values of all other axes. If a
 /// constraint rejects that point, axes are set to their first values, those of `start` before others, until the point
 /// is allowed.
@@ -51,7 +51,7 @@ struct Spec {
 /// `overrides` are "axis=values" and replace that axis in every part. Throws BadInput with the file and the key.
 Spec load_spec(const std::filesystem::path& file, const std::vector<std::string>& overrides);
 
-/// The same for a document; `where` names it in messages.
+/// The same for a document; `where` identifies it in messages.
 Spec parse_spec(Json document, const std::string& where, const std::vector<std::string>& overrides = {});
 
 /// Finds a spec by path, or by name in the folders of specs. Throws BadInput with a list of the known names.

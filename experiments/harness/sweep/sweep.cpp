@@ -96,7 +96,7 @@ struct Failures {
   }
 };
 
-/// `--profile-cell` names a cell by its ID or its number in the dry run's list.
+/// `--profile-cell` selects a cell by its ID or its number in the dry run's list.
 std::string id_to_profile(const std::vector<Cell>& cells, const std::string& wanted) {
   if (wanted.empty()) return "";
   for (std::size_t k = 0; k < cells.size(); ++k) {
@@ -179,7 +179,7 @@ int run_sweep(Session& session, const Spec& spec, Results& results, const SweepO
 
   const std::unique_ptr<Summary> answer = summary_of(info);
   Failures failures;
-  std::map<std::string, Repeats> repeats;  // by a point's parameters
+  std::map<std::string, Repeats> repeats;  // keyed by a point's parameters
   for (const Json& row : results.earlier()) {
     if (row.value("kind", "") != "cell" || row.contains("search")) continue;
     answer->add(row);

@@ -9,8 +9,8 @@ namespace feedrate {
 
 struct SweepOptions {
   std::string profile_cell;            ///< limit profiler capture to this cell, given by number or row ID
-  std::filesystem::path found = {};    ///< file for the spec of the searches' results
-  std::function<void()> restart = {};  ///< called if a cell can't be stopped; replaces the process and never returns
+  std::filesystem::path found = {};    ///< file to which the spec of the searches' results is written
+  std::function<void()> restart = {};  ///< called if a cell cannot be stopped; replaces the process and never returns
 };
 
 /// All points that a sweep may measure.

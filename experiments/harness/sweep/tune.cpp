@@ -164,7 +164,7 @@ Values Tuner::find(const Search& search, const Tell& tell) {
     unsigned times = 0;  // measured
     std::set<Halving::Candidate> asked;
   };
-  std::map<std::string, Known> all_known;  // by point and rung, because candidates may resolve to the same point
+  std::map<std::string, Known> all_known;  // keyed by point and rung, because candidates may resolve to the same point
   unsigned tries = 0;
   const auto attempt = [&](const Halving::Candidate& candidate, unsigned rung) -> Halving::Trial {
     const Values asked = grid.point(search, candidate);

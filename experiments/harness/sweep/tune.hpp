@@ -42,9 +42,9 @@ struct Tuning {
 
 /// Returns a spec with the same questions but free settings. Each part keeps its question (variant, payload, …), and
 /// every axis that is a setting is searched, with the same budget for each variant. Settings are the axes that the
-/// experiment or a member names for searches. A setting with several values in the part is searched among these, a
-/// setting with a single value remains fixed, and a setting that the part does not name is searched among its owner's
-/// values. Throws BadInput if a part offers a load or no setting is free.
+/// experiment or a member offers for searches. A setting with several values in the part is searched among these, a
+/// setting with a single value remains fixed, and a setting that the part does not mention is searched among its
+/// owner's values. Throws BadInput if a part offers a load or no setting is free.
 Spec tuned(const Spec&, const Tuning&);
 
 /// Returns a spec of fixed points with the run settings of another spec, so that the results of a search can be

@@ -15,14 +15,14 @@ namespace feedrate {
 class CellTimeline {
  public:
   /// Construct it first, before any thread, NVTX range or device. `gpu` states whether the cell will run on a GPU.
-  /// Throws Failure if CUPTI is needed but unavailable, and BadInput if the file can't be written.
+  /// Throws Failure if CUPTI is needed but unavailable, and BadInput if the file cannot be written.
   CellTimeline(const std::string& file, bool gpu);
   ~CellTimeline();
 
   void begin();
   /// Call it when all started work has ended on the device. Writes the file, whose `otherData` consists of `about` and
   /// the numbers of dropped and untimed records. Returns how the GPU was used for `seconds` starting at `begin_ns`;
-  /// null without a GPU. Throws Failure if the file can't be written.
+  /// null without a GPU. Throws Failure if the file cannot be written.
   Json end(const std::vector<Span>& spans, std::uint64_t begin_ns, double seconds, Json about);
 
  private:

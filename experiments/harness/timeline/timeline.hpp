@@ -54,7 +54,7 @@ struct Span {
 /// processes "GPU" (per stream, one track of kernels and one of copies and memsets), "host" (one track per thread, with
 /// calls and NVTX ranges) and "messages" (stages), and arrows from calls to the work that they launched. `metadata`, an
 /// object, is stored under `otherData`, together with the host time that corresponds to 0 in the trace. Commits the
-/// file. Throws Failure if it can't be written.
+/// file. Throws Failure if it cannot be written.
 void write_timeline(AtomicFile&, std::span<const Activity>, std::span<const Span>, const Json& metadata);
 
 }  // namespace feedrate

@@ -32,7 +32,7 @@ Place Arena::take(std::size_t bytes) {
   const std::size_t wanted = rounded(bytes, kDataAlignment);
   auto found = by_size_.lower_bound({wanted, 0, 0});
   if (found == by_size_.end()) {
-    // SharedMemoryGroup the limit, use a smaller chunk.
+    // Near the limit, use a smaller chunk.
     const std::size_t most = std::max(left() / unit * unit, rounded(wanted, unit));
     add_chunk(std::min(rounded(sizes_.shared, unit), most), true);
     found = by_size_.lower_bound({wanted, 0, 0});

@@ -119,7 +119,7 @@ bool Mirror::renew(redis::Connection& connection) {
     throw Failure(fmt::format("lost the prefix '{}': it belongs to {}", options_.prefix, owner));
   }
   renewed_ = Clock::now();
-  // A server that was restarted meanwhile may have an older state, including the claim.
+  // A server that was restarted since may have an older state, which includes the claim.
   return connection.times_made() == std::exchange(times_made_, connection.times_made()) && kept;
 }
 

@@ -66,8 +66,8 @@ class Mirror {
   std::jthread thread_;
 };
 
-/// Takes requests from a Redis list and answers them on the lists that they name. Requests are not authenticated: every
-/// client that may write to the server may send them.
+/// Takes requests from a Redis list and answers each on the list given in the request. Requests are not authenticated:
+/// every client that may write to the server may send them.
 class ListControl {
  public:
   ListControl(MirrorOptions options, Daemon& daemon);

@@ -48,7 +48,7 @@ Answer granted(Table& table, ClientId id, const Lease& lease) {
   return answer;
 }
 
-/// The answer to a request from the Redis list: it says where the memory can be obtained.
+/// The answer to a request from the Redis list: it states where the memory can be obtained.
 Answer described(const Identity& identity, const Description& about) {
   Json tensor = to_json(about);
   tensor["device"] = identity.device;

@@ -129,7 +129,7 @@ class Table {
   Board board_;
   std::map<ClientId, Client> clients_;
   Arena arena_;
-  std::unordered_map<std::uint64_t, Tensor> tensors_;  // by generation
+  std::unordered_map<std::uint64_t, Tensor> tensors_;  // keyed by generation
   std::map<std::string, std::uint64_t> names_;
   std::set<std::pair<std::uint64_t, std::uint64_t>> expiries_;  // ms, generation
   std::uint64_t last_generation_ = 0, last_client_ = 0, last_lease_ = 0, uses_ = 0, leases_ = 0;

@@ -42,7 +42,7 @@ def serve(
 ) -> int:
     """Serves the tasks of a queue with a Python function on batches, until SIGTERM, SIGINT, or `stop` is set.
 
-    If the server is unreachable or rejects commands temporarily (a replica during a failover, a full memory), the
+    If the server is unreachable or rejects commands temporarily (during a failover, or when its memory is full), the
     worker tries again with increasing pauses, keeps its results until they are stored, and logs a warning per attempt.
     Results may be delivered twice if the connection breaks while they are stored.
 
@@ -165,7 +165,7 @@ class _Stream:
         self._client, self._keys, self._batch, self._lease_ms = client, keys, batch, int(lease * 1e3)
         self._consumer = f"python-{ascii(os.uname().nodename)[1:-1]}-{os.getpid()}-{secrets.token_hex(4)}"
         self._next_scan = 0.0
-        self._cursor = _SCAN_BEGIN  # of the scan for entries held by dead consumers
+        self._cursor = _SCAN_BEGIN  # cursor of the scan for entries held by dead consumers
         self._wait_ms = max(1, int(longest_wait(client.connection_pool, LONGEST_WAIT) * 1e3))
         try:
             client.xgroup_create(keys.tasks, GROUP, id="0", mkstream=True)

@@ -33,7 +33,7 @@ Json row_of(const Cell& cell) {
             {"latency_ns", {{"p50", cell.p50}}}}}};
 }
 
-/// Adds three repetitions: the cell itself, one percent less and one percent more.
+/// Adds three repetitions: the cell itself, and the cell with one percent less and one percent more.
 void add(Answer& answer, Cell cell) {
   const double messages = cell.messages, p50 = cell.p50;
   for (const double factor : {0.99, 1.0, 1.01}) {

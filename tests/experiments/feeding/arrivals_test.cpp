@@ -34,7 +34,8 @@ double distance_from_exponential(const Schedule& schedule, double rate) {
   }
   return most * std::sqrt(n);
 }
-constexpr double kRarely = 1.95;  // Kolmogorov's distribution: exceeded by one valid sample in a thousand
+constexpr double kRarely =
+    1.95;  // critical value of the Kolmogorov distribution, exceeded by one valid sample in a thousand
 
 TEST(Schedule, PoissonArrivalsPassAKolmogorovSmirnovTest) {
   for (const std::uint64_t seed : {1, 2, 3}) {

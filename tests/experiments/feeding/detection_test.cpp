@@ -19,10 +19,10 @@ struct WrongEcho : EchoLike<WrongEcho> {
 };
 const WorkloadRegistration<WrongEcho> wrong_echo;
 
-/// Fault that a queue applies to the 100th message.
+/// Fault that a queue injects into the 100th message.
 enum class Fault100 { lose, duplicate, swap, foreign_id };
 
-/// Processes messages in the producer's own thread and applies its fault.
+/// Processes messages in the producer's own thread and injects the fault.
 class FaultyQueue final : public Queue {
  public:
   FaultyQueue(const QueueConfig& config, Fault100 fault)

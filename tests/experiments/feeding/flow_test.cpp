@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kPayload = 64, kResults = 256, kStride = stride_of(kPayload);
 
-/// Results of a pass in the order of lanes: runs of `run` ids, which four lanes get in turn.
+/// Results of a pass in lane order: four lanes get runs of `run` ids in turn.
 class Collecting : public testing::TestWithParam<std::size_t> {
  protected:
   Collecting() {
@@ -19,7 +19,7 @@ class Collecting : public testing::TestWithParam<std::size_t> {
     const std::size_t run = GetParam(), lanes = 4, lane = place / (kResults / lanes), at = place % (kResults / lanes);
     return message_id(0, (at / run * lanes + lane) * run + at % run);
   }
-  /// Stores the result of message `id` at this place.
+  /// Stores the result of message `id` in slot `place`.
   void make(std::size_t place, std::uint64_t id) {
     std::vector<std::byte> message(kStride);
     workload->fill(1, id, kPayload, {message.data(), kStride, 1});

@@ -10,7 +10,7 @@
 namespace feedrate::test {
 namespace {
 
-/// While set, each message of the workload `paced` takes five milliseconds to generate.
+/// While set, each message of the `paced` workload takes five milliseconds to generate.
 std::atomic<bool> slow{false};
 struct Paced : EchoLike<Paced> {
   static constexpr auto kName = "paced";
@@ -25,8 +25,8 @@ struct Paced : EchoLike<Paced> {
 };
 const WorkloadRegistration<Paced> paced;
 
-/// While the queue exists, `now` says whether messages are slow to generate. Afterwards, and thus for the
-/// generator_point, the opposite holds.
+/// While the queue exists, `now` determines whether messages are slow to generate. Afterwards, and thus for the
+/// generator-only point, the opposite holds.
 class Pacing final : public PromptQueue {
  public:
   Pacing(const QueueConfig& config, bool now) : PromptQueue(config), now_(now) { slow = now_; }
@@ -89,7 +89,7 @@ TEST(GeneratorLimit, LimitIsMeasuredOncePerFootprint) {
   for (const char* part : {"messages_per_second", "least", "greatest"}) EXPECT_EQ(first[part], again[part]) << part;
 }
 
-TEST(GeneratorLimit, PointsWithTheSameFootprintShareAYardstick) {
+TEST(GeneratorLimit, PointsWithTheSameFootprintShareALimit) {
   const auto device = open_device("cpu");
   Point point;
   const Point generator_point = generator_point_of(point, *device);

@@ -34,7 +34,7 @@ TEST_F(GpuQueue, TooManyLanesAreRejectedBeforeTheyStart) {
   point.block = 1024;
   const Json row = run_cell(session, point);
   EXPECT_EQ(row["status"], "skipped");
-  EXPECT_NE(row["reason"].get<std::string>().find("can't be resident at once"), std::string::npos) << row["reason"];
+  EXPECT_NE(row["reason"].get<std::string>().find("cannot be resident at once"), std::string::npos) << row["reason"];
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ TEST_P(CpuQueue, ReturnsEveryMessageOnceAndCorrect) {
   run_case(session, GetParam());
 }
 
-/// The queue null at a point with 1024 slots.
+/// The `null` queue at a point with 1024 slots.
 class NullQueue : public testing::TestWithParam<const char*> {
  protected:
   NullQueue() {

@@ -34,7 +34,7 @@ INSTANTIATE_TEST_SUITE_P(Pubsub, RedisQueue, testing::ValuesIn(some_cases_for("r
 INSTANTIATE_TEST_SUITE_P(Stream, RedisQueue, testing::ValuesIn(thinned(cases_for("redis_stream", "cpu"), 4)),
                          case_name);
 
-TEST(RedisOnce, IdsOfTheCellBeforeAreForgotten) {
+TEST(RedisOnce, IdsOfThePreviousCellAreForgotten) {
   Session session("feeding", "cpu", 0, {}, "test", brief(500));
   for (const char* queue : {"redis_reliable", "redis_priority"}) {
     Point point = lone(queue, "cpu");

@@ -7,8 +7,8 @@
 namespace feedrate::test {
 namespace {
 
-/// Share of a producer's time that timing takes if a timed message costs 40 ns, and each of the two clock readings per
-/// batch 50 ns.
+/// Share of a producer's time spent on timing if timing a message costs 40 ns and each of the two clock readings per
+/// batch costs 50 ns.
 double share_spent(double rate, const Point& point) {
   const double clocks = 2 * 50.0 / static_cast<double>(point.batch);
   return rate / timing_sampling(rate, point) * (40 + clocks) * 1e-9;

@@ -117,7 +117,7 @@ TEST(StageTimes, TimesOutOfOrderAreMovedAndCounted) {
       sample_of(
           {{Stage::sent, 1000}, {Stage::kernel_start, 1200}, {Stage::kernel_end, 2300}, {Stage::collected, 2000}}),
       sample_of(
-          {{Stage::sent, 1000}, {Stage::kernel_start, 1200}, {Stage::collected, 2000}})};  // one mark arrived too late
+          {{Stage::sent, 1000}, {Stage::kernel_start, 1200}, {Stage::collected, 2000}})};  // one time arrived too late
   const StageDurations durations = stage_durations(samples, ClockMap());
   EXPECT_EQ(durations.out_of_order, 2);
   EXPECT_EQ(durations.max_out_of_order_ns, 300);
@@ -160,9 +160,9 @@ TEST(StageClock, SampledMessagesAreFoundInAnyOrder) {
   EXPECT_EQ(found(), (std::vector<std::uint64_t>{40, 32, 24, 16, 8}));
 }
 
-/// A resident kernel marks every message that might ever be sampled. Each of these has its own place, up to the number
-/// of messages in flight.
-TEST(StageClock, ResidentKernelMarksMoreMessagesThanAreSampled) {
+/// A resident kernel records every message that might ever be sampled. Each of these has its own place, up to the
+/// number of messages in flight.
+TEST(StageClock, ResidentKernelRecordsMoreMessagesThanAreSampled) {
   const auto device = open_cpu_device();
   StageClock clock(*device, 1, 2048, 16);
   clock.sample(64);
@@ -178,7 +178,7 @@ TEST(StageClock, ResidentKernelMarksMoreMessagesThanAreSampled) {
     lasting.mark(message_id(0, sequence), Stage::kernel_start, 7);
   }
   EXPECT_EQ(clock.times(message_id(0, 128)), (StageTimes{1000}));
-  clock.sample(4);  // finer than the marks of the kernel
+  clock.sample(4);  // finer than the kernel's sampling
   EXPECT_EQ(clock.every(), 16);
 }
 

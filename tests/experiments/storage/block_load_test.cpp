@@ -17,7 +17,7 @@ namespace {
 
 enum class Fault { none, flipped_bit, stale_block, other_file, short_read, error, lost };
 
-/// Copies blocks of the right contents to CPU device memory, except for one with a fault.
+/// Copies blocks with correct contents to CPU device memory, except for one with a fault.
 class FaultyEngine final : public Engine {
  public:
   FaultyEngine(const FileSet& files, Fault fault) : files_(files), fault_(fault) {}
@@ -101,7 +101,7 @@ TEST_F(BlockLoadTest, FailureNamesFileAndOffset) {
   EXPECT_NE(text.find("at offset "), std::string::npos) << text;
 }
 
-TEST(FileSetTest, ContentsAreThoseOfTheirKeyAndAreRemoved) {
+TEST(FileSetTest, FilesHaveTheContentsOfTheirKeyAndAreRemoved) {
   const test::TempDir folder;
   std::string path;
   {
@@ -119,7 +119,7 @@ TEST(FileSetTest, ContentsAreThoseOfTheirKeyAndAreRemoved) {
   EXPECT_FALSE(std::filesystem::exists(path));
 }
 
-TEST(FileSetTest, AFolderThatCannotBeUsedIsNamed) {
+TEST(FileSetTest, UnusableFolderIsReported) {
   EXPECT_THROW(FileSet("/nonexistent", 1, 4096, 1, 0), BadInput);
   const test::TempDir folder;
   EXPECT_THROW(FileSet(folder.path().string(), 1000, std::uint64_t{1} << 40, 1, 0), BadInput);

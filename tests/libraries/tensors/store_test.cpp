@@ -208,7 +208,7 @@ TEST_F(StoreTest, LeasesOfAKilledProcessEndWithinASecond) {
   EXPECT_EQ(status().at("chunk_bytes"), 8 * kMi) << "all memory that they held is free";
 }
 
-TEST_F(StoreTest, StoppedProcessKeepsItsLeases) {
+TEST_F(StoreTest, SuspendedProcessKeepsItsLeases) {
   store_.create("x", {Dtype::u8, {10}, {}});
   int ready[2];
   ASSERT_EQ(pipe(ready), 0);

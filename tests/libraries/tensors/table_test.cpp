@@ -12,7 +12,7 @@
 namespace feedrate::tensors {
 namespace {
 
-/// Returns the text of the `Error` that `call` throws; fails the test if it throws none.
+/// Returns the message of the `Error` that `call` throws; fails the test if it throws none.
 template <class Error, class Call>
 std::string error_of(const Call& call) {
   try {

@@ -120,14 +120,14 @@ TEST_P(EveryRing, AnswersSeveralThreads) {
 }
 
 /// A ring as the benchmark uses it: the kernel records when it processes sampled messages.
-struct MarkedRing : GpuRing {
-  MarkedRing(Device& device, const Kernel& work, const RingConfig& config, const StageRecorder& recorder)
+struct RecordingRing : GpuRing {
+  RecordingRing(Device& device, const Kernel& work, const RingConfig& config, const StageRecorder& recorder)
       : GpuRing(device, work, config, recorder) {}
 };
 
-TEST_P(EveryRing, PassesStageMarksToItsKernel) {
+TEST_P(EveryRing, PassesStageRecorderToItsKernel) {
   StageClock clock(*device, 1, 16, 4);
-  MarkedRing ring(*device, *echo, config(), clock.lasting_recorder());
+  RecordingRing ring(*device, *echo, config(), clock.lasting_recorder());
   ring.start();
   for (std::uint32_t i = 0; i < 8; ++i) {
     const std::uint64_t before = now_ns(), id = ring.try_submit(words({i})).value();
@@ -384,14 +384,14 @@ TEST(GpuRing, ExplainsWhyAConfigIsInvalid) {
       {"power of two", with([](auto& c) { c.capacity = std::size_t{1} << 25; })},
       {"at least one lane", with([](auto& c) { c.lanes = 0; })},
       {"at least one", with([](auto& c) { c.batch = 0; })},
-      {"can't be split", with([](auto& c) { c.pollers = 0; })},
-      {"can't be split", with([](auto& c) { c.pollers = 3; })},
-      {"can't be split", with([](auto& c) {
+      {"cannot be split", with([](auto& c) { c.pollers = 0; })},
+      {"cannot be split", with([](auto& c) { c.pollers = 3; })},
+      {"cannot be split", with([](auto& c) {
          c.block = 1024;
          c.pollers = 32;
        })},
-      {"can't be split", with([](auto& c) { c.block = 48; })},
-      {"can't be split", with([](auto& c) { c.block = 2048; })},
+      {"cannot be split", with([](auto& c) { c.block = 48; })},
+      {"cannot be split", with([](auto& c) { c.block = 2048; })},
       {"each mirror needs a poller", with([](auto& c) {
          c.notify = Notify::flags;
          c.mirrors = 2;

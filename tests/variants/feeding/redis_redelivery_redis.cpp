@@ -12,7 +12,7 @@ namespace {
 using namespace std::chrono_literals;
 
 TEST(Redelivery, TakesOverFromAllDeadWorkersWithoutPauses) {
-  constexpr int kDead = 2000;  // with pauses of a quarter of a second, at two dead workers per beat: four minutes
+  constexpr int kDead = 2000;  // with pauses of a quarter of a second, at two dead workers per heartbeat: four minutes
   const redis::PrivateServer server;
   redis::Connection connection(server.url());
   const std::string message(16, '\0');

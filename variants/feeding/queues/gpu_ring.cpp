@@ -233,7 +233,7 @@ std::string why_unsupported_lanes(Point& point, Device& device, const Workload& 
     ring_axes().put(own, point.own);
   }
   if (own.lanes % point.producers != 0) {
-    return fmt::format("{} lanes can't be shared evenly by {} producers", own.lanes, point.producers);
+    return fmt::format("{} lanes cannot be shared evenly by {} producers", own.lanes, point.producers);
   }
   const std::size_t held = std::max(point.producers * std::max(point.window, point.capacity), own.lanes * point.batch);
   if (auto reason = why_too_many_slots(2 * held, std::max(point.payload, own.slot_bytes),

@@ -23,8 +23,8 @@ const Axes<PriorityOptions>& priority_axes() {
   return kAxes;
 }
 
-/// Tasks are in a sorted set, results in lists. The score is the time of sending in microseconds, less `overtaking` for
-/// each step of priority. So a message overtakes less important messages sent up to `overtaking` before it for each
+/// Tasks are in a sorted set, results in lists. The score is the time of sending in microseconds, minus `overtaking`
+/// for each step of priority. So a message overtakes less important messages sent up to `overtaking` before it for each
 /// step, but no older ones: with n priorities no message waits more than (n - 1) x `overtaking` longer than in a plain
 /// queue. The rest is as in redis_reliable. Redis has no blocking pop that keeps the element it takes, so idle workers
 /// poll, at increasing intervals.

@@ -22,7 +22,7 @@ class Grouped : public Transfer {
   struct Options {
     unsigned streams = 4, coalesce = 0;
   };
-  static constexpr unsigned kMaxByItself = 64;  ///< maximum for `coalesce` 0; `Derived` may have another
+  static constexpr unsigned kMaxByItself = 64;  ///< maximum if `coalesce` is 0; `Derived` may define another
   static const Axes<Options>& axes() {
     static const auto kAxes = Axes<Options>()
                                   .number("streams", &Options::streams, {1, 128}, "device streams per worker")

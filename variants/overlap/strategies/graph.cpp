@@ -27,7 +27,7 @@ class GraphOfItems final : public Strategy {
     const unsigned stages = pipeline_.stages();
     graph_ = device_.graph();
     items_ = items;
-    std::vector<Graph::Node> nodes(std::size_t{items} * stages);  // by item and stage
+    std::vector<Graph::Node> nodes(std::size_t{items} * stages);  // indexed by item and stage
     const auto node = [&](unsigned item, unsigned s) -> Graph::Node& { return nodes[std::size_t{item} * stages + s]; };
     for (unsigned item = 0; item < items; ++item) {
       for (unsigned s = 0; s < stages; ++s) {

@@ -36,7 +36,7 @@ struct PersistentPlan {
   unsigned stages, slots, blocks, items;  ///< `blocks` is per stage
   bool waits_for_ready, waits_for_free;
   Progress* progress;
-  unsigned* arrived;  ///< by stage and item: number of blocks that have completed it
+  unsigned* arrived;  ///< indexed by stage and item: number of blocks that have completed it
 
   FEEDRATE_HD const std::byte* in(unsigned s, unsigned item) const {
     return s == 0 ? sources + item * source_bytes : buffers[s - 1] + item % slots * item_bytes;
@@ -163,7 +163,7 @@ class Persistent final : public Strategy {
     stream_->copy_to_device(flags_.data(), zeros_.data(), flags_.size());
     stream_->launch(KernelLaunch(
         kKernel, {plan_.stages * plan_.blocks, kThreads}, [this] { run_on_threads(plan_); }, plan_));
-    // Copy back only the word that tells whether the kernel gave up; the other words of zeros_ stay zero.
+    // Copy back only the word that records whether the kernel gave up; the other words of zeros_ stay zero.
     auto* const given_up = reinterpret_cast<std::uint64_t*>(zeros_.data() + offsetof(Progress, given_up));
     stream_->copy_to_host(reinterpret_cast<std::byte*>(given_up), flags_.data() + offsetof(Progress, given_up),
                           sizeof *given_up);

@@ -139,7 +139,7 @@ void check_cufile(Status status, const char* what) {
   if (status.code != 0) throw Failure(std::string(what) + ": " + reason_of(status.code));
 }
 
-/// A file as cuFile knows it.
+/// A file that is registered with cuFile.
 class CufileHandle {
  public:
   explicit CufileHandle(int descriptor) {
@@ -160,7 +160,7 @@ class CufileHandle {
   void* handle_ = nullptr;
 };
 
-/// The part that all three interfaces share: the files, and the requests in flight.
+/// The common part of all three interfaces: the files, and the requests in flight.
 class Cufile : public Engine {
  public:
   explicit Cufile(const EngineConfig& config) : operation_(config.operation), files_(config), slots_(config.depth) {
@@ -319,7 +319,7 @@ class CufileStream final : public Cufile {
     cudaEvent_t event = nullptr;
   };
   cudaStream_t streams_[kStreams] = {};
-  std::vector<Call> calls_;  // by slot
+  std::vector<Call> calls_;  // indexed by slot
   std::deque<std::size_t> running_[kStreams];
   std::size_t next_ = 0;
 };
@@ -332,15 +332,16 @@ std::unique_ptr<Engine> make_cufile(const EngineConfig& config) {
 }
 
 const EngineRegistration registered(
-    "cufile", {.description = "NVIDIA's cuFile: GPUDirect Storage where the system has it, else its compatibility mode",
-               .axes = own_axes_of_cufile().list(),
-               .unavailable = [] { return Library::instance().unavailable(); },
-               .why_unsupported = [](const EnginePoint& point) -> std::string {
-                 if (point.device != "cuda") return "engine cufile needs --device cuda";
-                 const bool batch = own_axes_of_cufile().of(point.own).api == "batch";
-                 return batch && point.depth > 128 ? "--cufile batch allows a depth of at most 128" : "";
-               },
-               .make = make_cufile});
+    "cufile",
+    {.description = "NVIDIA's cuFile: GPUDirect Storage if the system supports it, else its compatibility mode",
+     .axes = own_axes_of_cufile().list(),
+     .unavailable = [] { return Library::instance().unavailable(); },
+     .why_unsupported = [](const EnginePoint& point) -> std::string {
+       if (point.device != "cuda") return "engine cufile needs --device cuda";
+       const bool batch = own_axes_of_cufile().of(point.own).api == "batch";
+       return batch && point.depth > 128 ? "--cufile batch allows a depth of at most 128" : "";
+     },
+     .make = make_cufile});
 
 }  // namespace
 }  // namespace feedrate::storage

@@ -23,7 +23,7 @@ const Axes<UringOptions>& own_axes_of_io_uring() {
   static const auto kAxes =
       Axes<UringOptions>()
           .word("uring", &UringOptions::wait, {"interrupt", "sqpoll", "iopoll"},
-                "interrupt: the submitting thread runs completions; sqpoll: a kernel thread submits; iopoll: the "
+                "interrupt: the submitting thread runs the completions; sqpoll: a kernel thread submits; iopoll: the "
                 "device's poll queues are polled (needs --direct yes)")
           .word("punt", &UringOptions::punt, {"auto", "yes", "no"},
                 "let the kernel's workers run each request (IOSQE_ASYNC), so that cached blocks are copied on several "
@@ -190,7 +190,8 @@ class IoUring final : public Engine {
   Copies copies_;
   Uring ring_;
   std::vector<int> descriptors_;
-  unsigned unsent_ = 0, queued_ = 0;  // entries not submitted; entries without a completion
+  unsigned unsent_ = 0;  // number of entries not yet submitted
+  unsigned queued_ = 0;  // number of entries without a completion
   std::vector<Copy> group_;
   std::vector<std::size_t> group_slots_;
 };

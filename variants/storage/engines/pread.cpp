@@ -4,7 +4,7 @@
 namespace feedrate::storage {
 namespace {
 
-/// The obvious program: read a block into ordinary memory, then copy it, one after the other.
+/// The simplest method: it reads a block into ordinary memory, then copies it, one block after another.
 class Pread final : public Engine {
  public:
   explicit Pread(const EngineConfig& config)

@@ -49,11 +49,11 @@ struct Cupti {
   Function<decltype(cuptiGetResultString)> result_string{library, "cuptiGetResultString"};
   Function<decltype(cuptiSetThreadIdType)> thread_ids{library, "cuptiSetThreadIdType"};
 
-  /// Reason why the library can't be used; empty if it can.
+  /// Reason why the library cannot be used; empty if it can.
   std::string unavailable() const;
 };
 
-/// Loaded once, on first use: it can't be unloaded safely, and NVTX does not load it twice.
+/// Loaded once, on first use: it cannot be unloaded safely, and NVTX does not load it twice.
 const Cupti& cupti();
 
 template <class... Args>

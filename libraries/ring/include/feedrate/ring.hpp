@@ -30,9 +30,9 @@
 /// While a ring runs, its kernel occupies a part of the GPU and does not end. In this process, calls that wait for the
 /// entire device then block forever: cudaFree, cudaFreeHost, cudaHostUnregister, cudaDeviceSynchronize, the first
 /// launch of a kernel that is not loaded (open_device loads all kernels up front; CUDA_MODULE_LOADING=LAZY would undo
-/// that), and any launch with CUDA_LAUNCH_BLOCKING=1. The calls that free memory hold a lock meanwhile, so launches and
-/// event records of other threads block as well. Allocations, copies, the legacy stream, graphs, streams and events do
-/// not wait for the kernel (measured on an H200 with driver 580). Free memory after stop(), or
+/// that), and any launch with CUDA_LAUNCH_BLOCKING=1. While they wait, the calls that free memory hold a lock, so
+/// kernel launches and event records in other threads block as well. Allocations, copies, the legacy stream, graphs,
+/// streams and events do not wait for the kernel (measured on an H200 with driver 580). Free memory after stop(), or
 /// let the ring park (see RingIdle). A debug build of the library throws if a Device is asked for memory during that
 /// time.
 namespace feedrate {
@@ -52,7 +52,7 @@ struct RingConfig {
   /// Maximum number of messages per reserve or poll. With flags, 1 gives lone messages the lowest latency.
   std::size_t batch = 64;
   unsigned block = 256;             ///< threads that serve a lane: a multiple of 32, at most 1024
-  unsigned pollers = 1;             ///< number of teams that share these threads: 1 to 16, of whole warps
+  unsigned pollers = 1;             ///< number of teams that share these threads: 1 to 16, of full warps
   unsigned mirrors = 1;             ///< copies of flagged slots for different pollers, 1 to `pollers`
   Notify notify = Notify::counter;  ///< `flags`: slots with in-band ready flags, for lone messages
   /// `as_finished`: a result does not wait for the results of earlier messages in its lane.

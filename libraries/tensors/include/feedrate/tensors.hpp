@@ -76,10 +76,10 @@ class FEEDRATE_EXPORT Tensor {
   std::span<std::byte> begin_half();
   /// The same for a half that a stream writes; publish_on() in that stream completes the write.
   std::span<std::byte> begin_half_on(void* stream);
-  /// Copies the half with the latest version and returns the version. A half that was overwritten meanwhile is read
-  /// again, so the copy is consistent. `to` has half of the tensor's bytes.
+  /// Copies the half with the latest version and returns the version. A half that was overwritten during the copy is
+  /// read again, so the copy is consistent. `to` has half of the tensor's bytes.
   std::uint64_t read_half(std::span<std::byte> to) const;
-  /// half() returns the half that holds a version, to be read in place. After all reads, still_holds() tells whether
+  /// half() returns the half that holds a version, to be read in place. After all reads, still_holds() returns whether
   /// the half held that version throughout.
   std::span<std::byte> half(std::uint64_t version) const;
   bool still_holds(std::uint64_t version) const;
@@ -98,8 +98,8 @@ class FEEDRATE_EXPORT Tensor {
 };
 
 /// A GPU event that streams of other processes can wait for; use it to order work by events instead of versions. Its
-/// handle can be sent in any way, for example in a tensor's bytes. The event is destroyed with the process that created
-/// it, and waits for it end as well.
+/// handle can be sent in any way, for example in a tensor's bytes. The event is destroyed when the process that
+/// created it exits; pending waits for it then end as well.
 class FEEDRATE_EXPORT SharedEvent {
  public:
   /// Creates an event on the GPU with this CUDA index. Throws Failure; BadInput in a build without CUDA.

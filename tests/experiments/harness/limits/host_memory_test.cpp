@@ -20,11 +20,11 @@ double reading_of(const std::string& name) {
 
 constexpr auto kCached = "host_cache_write_bytes_per_second", kThread = "host_thread_write_bytes_per_second";
 
-// Other work makes a reading slower, never faster, so the best of enough readings follow the order of the memories.
-TEST(HostMemory, LimitsFollowTheOrderOfTheMemories) {
+// Other work makes a reading slower, never faster, so the best of enough readings follow the memory hierarchy.
+TEST(HostMemory, LimitsFollowTheMemoryHierarchy) {
   std::map<std::string, double> best;
   const auto in_order = [&] {
-#ifdef __SANITIZE_THREAD__  // the reading would be of the sanitizer's own memory
+#ifdef __SANITIZE_THREAD__  // this would measure the sanitizer's shadow memory instead
     return !best.empty();
 #else
     return best[kCached] > best[kThread];
@@ -33,7 +33,8 @@ TEST(HostMemory, LimitsFollowTheOrderOfTheMemories) {
   for (int round = 0; round < 50 && !in_order(); ++round) {
     for (const auto& [name, limit] : DeviceLimits::instance().entries()) {
       const bool memory = name.starts_with("host_") && limit.quantity == Quantity::bytes_per_second;
-      if (memory && (round == 0 || name == kCached || name == kThread)) best[name] = std::max(best[name], reading_of(name));
+      if (memory && (round == 0 || name == kCached || name == kThread))
+        best[name] = std::max(best[name], reading_of(name));
     }
   }
   EXPECT_TRUE(in_order());
@@ -45,7 +46,7 @@ TEST(HostMemory, LimitsFollowTheOrderOfTheMemories) {
 // compared as above.
 TEST(HostMemory, PlainLoopIsWithinAFactorOfFourOfTheCeiling) {
 #ifdef __SANITIZE_THREAD__
-  GTEST_SKIP() << "the reading would be of ThreadSanitizer's own memory";
+  GTEST_SKIP() << "this would measure ThreadSanitizer's shadow memory instead";
 #endif
   double plain = 0, ceiling = 0;
   const auto alike = [&] { return ceiling > plain / 4 && ceiling < plain * 4; };

@@ -29,7 +29,7 @@ MachineState with_host(double seconds, double own_cores, double stolen_share) {
   return state;
 }
 
-/// All disturbances in one text.
+/// All disturbances, joined into one string.
 std::string disturbed(const MachineState& state) {
   std::string text;
   for (const auto& reason : disturbances(state)) text += reason + "\n";

@@ -71,7 +71,7 @@ TEST(RateTest, VerdictDependsOnTheTriesAlone) {
       << "later tries change nothing";
 }
 
-/// Number of `searches` rates that get the verdict `wanted` if each keeps the bound with this probability.
+/// Number of rates, out of `searches`, that get the verdict `wanted` if each keeps the bound with this probability.
 unsigned judged_as(Verdict wanted, double probability, unsigned searches = 2000) {
   std::mt19937_64 random(1);
   std::bernoulli_distribution keeps(probability);

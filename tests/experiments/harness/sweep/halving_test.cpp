@@ -105,10 +105,10 @@ class Recorded {
     std::vector<double> settings;
     for (const char* name : kAxes) settings.push_back(row["params"].value(name, 0.0));
     rates_[settings].push_back(row["figures"]["messages_per_second"]);
-    const std::vector<double>& rates = rates_.at(settings);  // of all repetitions so far
+    const std::vector<double>& rates = rates_.at(settings);  // rates of all repetitions so far
     points_[settings] = std::accumulate(rates.begin(), rates.end(), 0.0) / static_cast<double>(rates.size());
   }
-  /// Rate that a search within `budget` seconds reaches, as a share of the peak. A try varies by a tenth.
+  /// Rate that a search within `budget` seconds reaches, as a share of the peak. The rate of a try varies by a tenth.
   double reached(double budget, double set_up_seconds, std::uint64_t seed) const {
     std::vector<std::vector<double>> grid(kAxes.size());
     std::vector<std::size_t> sizes;

@@ -101,7 +101,7 @@ TEST(GpuUse, HostActivityDoesNotCount) {
 }
 
 TEST(GpuUse, GapsAreSummarised) {
-  // A kernel of 1 ns after each gap of 1, 2 … 100 ns; the time ends with the last kernel.
+  // A kernel of 1 ns after each gap of 1, 2 … 100 ns; the period ends with the last kernel.
   std::vector<Activity> kernels;
   std::uint64_t ns = 1000;
   for (std::uint64_t gap = 1; gap <= 100; ++gap, ++ns) {

@@ -160,7 +160,7 @@ std::unique_ptr<Broker> make_broker(const QueueConfig& asked, const std::string&
   });
 }
 
-/// Fills in the parts of a registration that follow from the Dialect. The Dialect names the ceilings of its commands in
+/// Fills in the parts of a registration that follow from the Dialect. The Dialect gives the ceilings of its commands in
 /// `kAddCeiling` and `kTakeCeiling`.
 template <class Dialect>
 QueueEntry entry_of(const std::string& description) {

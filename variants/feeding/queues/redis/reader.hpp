@@ -27,11 +27,11 @@ struct Rejected {
   std::size_t position = 0;  ///< number of messages before it in its batch
 };
 
-/// What a worker records about the tasks that it reads, besides the messages.
+/// The data that a worker records about the tasks that it reads, in addition to the messages.
 struct ClaimedTasks {
   std::vector<std::string> ids;  ///< ids of the elements that were read completely
   std::vector<Rejected> rejected;
-  std::vector<std::uint64_t> deadlines;  ///< by message; empty if no message has one
+  std::vector<std::uint64_t> deadlines;  ///< indexed by message; empty if no message has one
   bool retried = false;                  ///< whether any message was delivered before
 
   void clear() {
@@ -51,12 +51,12 @@ inline bool lay_task(const Parsed& task, Messages slot, ClaimedTasks& taken, std
     return false;
   };
   if (info.version > kNewestVersion) {
-    return reject(Fault::bad_version, fmt::format("version {} of the format; this worker supports 0 to {}",
-                                                           info.version, kNewestVersion));
+    return reject(Fault::bad_version,
+                  fmt::format("version {} of the format; this worker supports 0 to {}", info.version, kNewestVersion));
   }
   if (task.payload.size() > slot.stride - sizeof(Header)) {
     return reject(Fault::too_long, fmt::format("{} bytes of payload; this worker accepts at most {}",
-                                                        task.payload.size(), slot.stride - sizeof(Header)));
+                                               task.payload.size(), slot.stride - sizeof(Header)));
   }
   if (task.extension.deadline_ms != 0) {
     if (unix_ms() >= task.extension.deadline_ms) return reject(Fault::expired, "its deadline had passed");

@@ -22,8 +22,8 @@ struct LeaseLost : redis::ServerFailure {
 ///   renews its own lease and checks for expired ones. `dead_workers` has dead workers, which are checked again one
 ///   lease later, because one of their commands may still have been in flight.
 /// - `suspects` (list): messages that a dead worker held. One of them may have killed it, so a worker serves a suspect
-///   only when it serves nothing else. Meanwhile the suspect is in `alone:<worker>`; if the worker dies, only this
-///   message is to blame.
+///   only when it serves nothing else. During that time the suspect is in `alone:<worker>`; if the worker dies, only
+///   this message is to blame.
 /// - `delayed` (sorted set): messages to be retried later, by due time.
 /// - `history` (hash): the errors of each message so far, by its id.
 /// - `dead` (stream): dead letters, each with the message, the last error, the number of deliveries and the history.
@@ -50,7 +50,7 @@ class Redelivery {
 
   /// Returns a suspect to be served alone, if one has arrived; the first call requests it. Never blocks.
   std::optional<std::string> take_suspect();
-  /// Whether suspects wait or one was requested; meanwhile nothing else may be taken.
+  /// Whether suspects are waiting or one has been requested; while this is true, no other task may be taken.
   bool has_suspects() const { return suspects_ != 0 || holds_suspect(); }
   /// Whether a suspect was requested or has arrived; it must be served even if this worker is stopping.
   bool holds_suspect() const { return asked_for_suspect_ || suspect_; }
@@ -79,7 +79,8 @@ class Redelivery {
   std::string name_, worker_, kind_, lease_ms_, lifetime_ms_, results_ms_, dead_letters_;
   redis::Connection connection_;
   redis::Script beat_, take_, retry_, bury_;
-  std::uint64_t beat_sent_ns_ = 0, confirmed_ns_ = 0;  // when the last answered beat was sent
+  std::uint64_t beat_sent_ns_ = 0;  // when the last heartbeat was sent
+  std::uint64_t confirmed_ns_ = 0;  // when the last acknowledged heartbeat was sent
   bool resumed_, first_ = true, beating_ = false, asked_for_suspect_ = false;
   bool more_ = false;  // the last heartbeat left more to take over
   std::size_t suspects_ = 0;
