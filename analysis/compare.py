@@ -38,7 +38,8 @@ class Rules:
     margin: float = 0.02  # smallest effect of interest, as a share of A
     # By metric: standard deviation between runs of the same code.
     run_noise: dict[str, float] = field(default_factory=dict)
-    smallest_changes: dict[str, float] = field(default_factory=dict)  # keyed by metric: change that a tail must show
+    # Keyed by metric: the change that must be detectable before a tail gets a verdict.
+    smallest_changes: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

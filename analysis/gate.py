@@ -39,7 +39,7 @@ def parse_gate(text: str, metrics: Sequence[Metric]) -> Gate:
 
 
 def parse_noise(texts: Sequence[str], metrics: Sequence[Metric]) -> dict[str, float]:
-    """`--run-noise 2%:p99` as a share by metric; the key '' applies to all metrics that are not named."""
+    """Parses values such as `2%:p99` into shares keyed by metric; the key '' applies to all metrics that are not named."""
     noise = {}
     for text in texts:
         amount, *metric = text.split(":")

@@ -11,7 +11,7 @@ B have the same number and, with one seed, the same shuffled order, but they wer
 no noise that pairing could cancel, and pairing would only halve the few degrees of freedom.
 
 Repetitions do not show how much a *run* differs from the next run of the same code (placement in memory, clocks, the
-host's neighbours). The margin absorbs half a percent of this run-to-run noise; 1 % of it, with repetitions that vary by
+host's neighbours). The margin absorbs run-to-run noise of up to 0.5 %. Noise of 1 %, with repetitions that vary by
 1 %, gave 9 % false verdicts with five repetitions per side. `python -m analysis aa` measures the noise; with
 `--run-noise`, FASTER and SLOWER require a larger difference. Sides measured next to each other, in one shuffled run,
 have no such noise.

@@ -11,7 +11,7 @@ namespace feedrate {
 /// was used to start this executable, as bundles do on a host with an older C library.
 std::vector<std::string> launcher_words();
 
-/// Converts words to the format of exec. The pointers refer to the caller's `words`.
+/// Converts words to the argv array that exec expects. The pointers refer to the caller's `words`.
 std::vector<char*> raw_words(std::vector<std::string>& words);
 
 inline constexpr int kOwnSocket = 3;

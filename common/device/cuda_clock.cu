@@ -115,7 +115,7 @@ double CudaClock::anchor() {
   for (unsigned i = 0; i < kAnchors; ++i) {
     check(cudaEventRecord(next_, stream_), "cudaEventRecord");
     show<<<1, 1, 0, stream_>>>(words_);
-    check(cudaGetLastError(), "launching a kernel that shows the clock");
+    check(cudaGetLastError(), "launching the kernel that publishes the GPU clock");
     check(cudaEventRecord(after_, stream_), "cudaEventRecord");
     check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
     float apart = 0;

@@ -14,7 +14,7 @@ struct ClockWords;
 ///
 /// For a few milliseconds, a GPU thread and a host thread publish their clocks to each other through pinned memory. A
 /// value that one side reads was the other side's time a moment earlier, so each exchange bounds the difference between
-/// the clocks from one side. Of thousands of exchanges the tightest bounds are kept. The remaining interval is the
+/// the clocks from one side. The tightest bounds from thousands of exchanges are kept. The remaining interval is the
 /// shortest transfer time there plus the shortest transfer time back (about a microsecond over PCIe); its middle is
 /// used. This is the idea of NTP's minimum filter (RFC 5905, section 10), with the two directions filtered separately.
 class CudaClock {

@@ -30,7 +30,7 @@ struct RingCursors {
 };
 
 /// Locations of a ring: plain pointers, so that the view can be passed to a kernel by value. The two sides may use
-/// different pointers to the same ring, or to two rings that copies keep identical.
+/// different pointers to the same ring, or to two rings that are kept identical by copying.
 struct RingView {
   std::uint64_t* published = nullptr;
   std::uint64_t* completed = nullptr;

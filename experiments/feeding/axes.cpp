@@ -40,7 +40,7 @@ Axes<Point> make_axes() {
       .number("producers", &Point::producers, {0, 1024},
               "producing threads, each with a collecting thread; 0 = as many as this machine has cores for")
       .number("workers", &Point::workers, {1, 64}, "threads between a broker queue and the device")
-      .number("block", &Point::block, {32, 1024, 32}, "GPU threads per block, in full warps")
+      .number("block", &Point::block, {32, 1024, 32}, "GPU threads per block, a multiple of 32")
       .number("capacity", &Point::capacity, {0, 1 << 24},
               "messages (Redis: elements) that a queue holds before it pushes back; 0 = the window")
       .word("touch", &Point::touch, {"all", "stamp"},

@@ -41,7 +41,7 @@ class Load {
   ~Load();
   /// Throws Failure if the queue fails or the watchdog expires, PassGivenUp if the pass takes too long.
   PassResult run(const Pass&);
-  /// Polls for late results after the queue has stopped. They match no open message and count as duplicates.
+  /// Polls for late results after the queue has stopped. They match no outstanding message and count as duplicates.
   void collect_leftovers();
   /// Totals over all passes.
   Counts counts() const;

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 
 #include "common/error.hpp"
@@ -13,8 +12,6 @@
 
 namespace feedrate::storage {
 namespace {
-
-namespace fs = std::filesystem;
 
 /// A path as one word of a shell command.
 std::string quoted(const std::string& path) {
@@ -33,17 +30,13 @@ std::string output_of(const std::string& command) {
   return text;
 }
 
-double read_fio(const FioJob& job) {
-  constexpr std::size_t kFile = std::size_t{1} << 30;
-  const fs::path file = fs::path(job.folder) / "feedrate-fio.bin";
+double read_fio(const FioJob& job, const File& file) {
   const std::string operation = job.sequential ? (job.read ? "read" : "write") : job.read ? "randread" : "randwrite";
   const std::string text = output_of(fmt::format(
       "command -v fio >/dev/null && fio --name=limit --filename={} --size={} --rw={} --bs={} --iodepth={} --numjobs={} "
       "--direct=1 --ioengine=io_uring --runtime=1 --time_based --group_reporting --randrepeat=0 --refill_buffers "
       "--output-format=json 2>/dev/null",
-      quoted(file.string()), kFile, operation, job.block, job.depth, job.threads));
-  std::error_code ignored;
-  fs::remove(file, ignored);
+      quoted(file.path), file.bytes, operation, job.block, job.depth, job.threads));
   if (text.empty()) throw Failure("fio did not run; install it (Debian package fio)");
   const Json result = Json::parse(text.substr(text.find('{')), nullptr, false);
   if (result.is_discarded() || !result.contains("jobs")) throw Failure("fio printed no results");
@@ -57,13 +50,13 @@ std::string fio_limit(const FioJob& job) {
                      job.read ? "read" : "write", job.block, job.depth, job.threads);
 }
 
-void add_fio_limit(LimitList& limits, const FioJob& job) {
+void add_fio_limit(LimitList& limits, const FioJob& job, const File& file) {
   limits.add(
       {fio_limit(job),
        Quantity::bytes_per_second,
        {"host", "drive"},
        fmt::format("fio, O_DIRECT, io_uring, {} bytes, depth {}, {} threads", job.block, job.depth, job.threads)},
-      [&] { return read_fio(job); });
+      [&] { return read_fio(job, file); });
 }
 
 }  // namespace feedrate::storage

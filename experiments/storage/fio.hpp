@@ -3,12 +3,12 @@
 #include <string>
 
 #include "common/limits/limit_list.hpp"
+#include "variants/storage/engine.hpp"
 
 namespace feedrate::storage {
 
 /// A job of fio, the usual benchmark of drives, with the parameters of a point. It always uses O_DIRECT and io_uring.
 struct FioJob {
-  std::string folder;
   std::size_t block = 0, depth = 1;
   unsigned threads = 1;
   bool sequential = true, read = true;
@@ -16,8 +16,9 @@ struct FioJob {
 
 /// The name of the limit that a job measures.
 std::string fio_limit(const FioJob&);
-/// Adds the bytes per second that fio moves between this folder's drive and host memory. Without fio (Debian package
-/// fio), the limit is left out with a warning.
-void add_fio_limit(LimitList&, const FioJob&);
+/// Adds the bytes per second that fio moves between this file and host memory. The file exists and its data is on the
+/// drive, so that fio's first reads do not compete with writes. Without fio (Debian package fio), the limit is left out
+/// with a warning.
+void add_fio_limit(LimitList&, const FioJob&, const File&);
 
 }  // namespace feedrate::storage

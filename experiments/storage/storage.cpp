@@ -77,12 +77,7 @@ EnginePoint point_of(const Options& options, const Values& own) {
   return {operation_of(options), options.direct == "yes", options.block, options.depth, options.device, own};
 }
 FioJob job_of(const Options& options) {
-  return {options.folder,
-          options.block,
-          options.depth,
-          options.threads,
-          options.access == "sequential",
-          options.operation == "read"};
+  return {options.block, options.depth, options.threads, options.access == "sequential", options.operation == "read"};
 }
 
 /// Results of one thread.
@@ -147,7 +142,8 @@ class Storage final : public Experiment {
   void add_limits(LimitList& limits, std::span<const Resolution> points) override {
     for (const Resolution& point : points) {
       const Options options = shared_axes().of(point.values);
-      if (point.impossible.empty() && options.direct == "yes") add_fio_limit(limits, job_of(options));
+      if (!point.impossible.empty() || options.direct == "no") continue;
+      add_fio_limit(limits, job_of(options), limits.measures() ? files_of(options).files().front() : File{});
     }
   }
 

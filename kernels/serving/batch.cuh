@@ -23,7 +23,7 @@ inline __host__ __device__ unsigned staged_at_once(unsigned staging, unsigned in
 }
 
 /// Copies with all threads of the team; both sides must be 16-byte aligned. Each warp starts at a line boundary of
-/// `far`, the side beyond the bus, because a line shared by two warps would be requested twice.
+/// `far`, the side across the bus, because a line shared by two warps would be requested twice.
 template <class Group>
 __device__ void copy_by(const Group& team, std::byte* to, const std::byte* from, std::size_t bytes,
                         const std::byte* far) {

@@ -199,9 +199,9 @@ class Ring {
     return counts;
   }
   std::uint64_t in_flight() { return checked_parts()->calls->in_flight(); }
-  /// The stream to pass to DLPack, which orders tensors for it; only for a ring by address.
+  /// The stream to pass to DLPack, which orders tensors for it; only for a ring that passes tensors by address.
   std::uintptr_t stream() const { return checked_parts()->order->stream(); }
-  /// Waits until the tensors are ready on that stream; only for a ring by address.
+  /// Waits until the tensors are ready on that stream; only for a ring that passes tensors by address.
   void ordered() const {
     const auto parts = checked_parts();
     const Unlocked unlocked;

@@ -338,7 +338,7 @@ def test_tail_is_judged_only_with_enough_power():
 
 
 def test_pairs_between_two_restarts_count_as_one():
-    """Equal code whose processes differ by 5 % between starts."""
+    """Identical code whose speed differs by 5 % from one process start to the next."""
     generator, shares = np.random.default_rng(35), []
     starts = np.repeat(np.arange(5), 4)
     for _ in range(10):

@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <map>
 #include <numeric>
 #include <random>
 
 #include "common/clock.hpp"
+#include "common/error.hpp"
 #include "common/threads/threads.hpp"
 #include "tests/support/storage_files.hpp"
 #include "tests/support/temp_dir.hpp"
@@ -65,6 +67,35 @@ class EngineChecks {
       EXPECT_EQ(end.bytes, bytes[end.id]);
     }
     EXPECT_EQ(wrong_words(device_, memory.data() + kBlock, 100, kKey, kBlock), 0u);
+  }
+
+  /// Requests that the file rejects, and then one that it serves.
+  void reports_an_error_and_continues() {
+    // The kernel answers EIO to a read of unmapped memory.
+    const std::vector<storage::File> files{{"/proc/self/mem", kBlock}, content_file(folder_ / "a", kBlock, kKey)};
+    const auto engine = open(files, storage::Operation::read, false);
+    const Buffer memory = device_.allocate_device(3 * kBlock);
+    std::vector<storage::Request> requests;
+    for (std::size_t i = 0; i < 3; ++i) {
+      requests.push_back({i, i == 2 ? 1u : 0u, 0, kBlock, memory.data() + i * kBlock});
+    }
+    const std::vector<storage::Completion> ended = run(*engine, requests);
+    ASSERT_EQ(ended.size(), 3u);
+    EXPECT_EQ(ended[0].error, EIO);
+    EXPECT_EQ(ended[1].error, EIO);
+    EXPECT_EQ(ended[2].error, 0);
+    EXPECT_EQ(wrong_words(device_, requests[2].device, kBlock, kKey, 0), 0u);
+  }
+
+  void reports_a_missing_file() {
+    const std::vector<storage::File> files{{folder_ / "missing", kBlock}};
+    try {
+      open(files, storage::Operation::read, false);
+      FAIL() << "opened a file that does not exist";
+    } catch (const Failure& failure) {
+      EXPECT_NE(std::string(failure.what()).find(files[0].path), std::string::npos) << failure.what();
+      EXPECT_NE(std::string(failure.what()).find("No such file"), std::string::npos) << failure.what();
+    }
   }
 
   void writes_every_block(bool direct) {

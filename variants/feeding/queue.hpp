@@ -130,7 +130,8 @@ struct QueueEntry {
   bool uses_transfer = false;
   std::string service = {};  ///< name of the service that it needs
   bool resident = false;     ///< whether a resident kernel serves it
-  bool works = true;  ///< false: no messages are transferred; results have no ids and are compared without effect
+  bool works =
+      true;  ///< false: no messages are transferred; results carry no ids, and comparing them only takes its time
   std::vector<Axis> axes = {};  ///< the queue's own axes
   std::function<std::unique_ptr<Queue>(const QueueConfig&)> make;
   /// Chooses the values that the point leaves open. Returns why the point is invalid; empty if it is valid.

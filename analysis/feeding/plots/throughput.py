@@ -56,7 +56,7 @@ def _binding_ceilings(results: Results) -> dict[str, float]:
 
 
 def _draw_ceilings(axes, ceilings: dict[str, float], metric: str) -> None:
-    """Draws each ceiling as a horizontal line on the axis with its unit, named at the right edge."""
+    """Draws each ceiling as a horizontal line on the axis with its unit, labelled at the right edge."""
     mine = sorted(
         (value, name)
         for name, value in ceilings.items()

@@ -1,4 +1,4 @@
-"""Byte rate if several tensors are handed over at once or several processes read them."""
+"""Byte rate when several tensors are handed over at once or several processes read them."""
 
 from ... import units
 from ...load import Results

@@ -11,10 +11,10 @@ namespace feedrate {
 /// Searches for the best point of a grid within a budget of seconds, using only the results of its tries: successive
 /// halving (Karnin, Koren and Somekh, ICML 2013) among random draws, then a search along one axis at a time.
 ///
-/// A fifth of the budget goes to random draws; the first is the start. The best eighth of them is tried again
-/// for twice as long, then the best eighth of those for twice as long again, until one remains. The rest of the budget
-/// goes to candidates that differ from that one on one axis, by a random distance; a better candidate replaces it. If
-/// none is better, the best candidate is measured again, because its score may have been lucky.
+/// A fifth of the budget goes to random draws; the first candidate is the given start. The best eighth of them is tried
+/// again for twice as long, then the best eighth of those for twice as long again, until one remains. The rest of the
+/// budget goes to candidates that differ from that one on one axis, by a random distance; a better candidate replaces
+/// it. If none is better, the best candidate is measured again, because its score may have been lucky.
 /// tests/experiments/harness/sweep/halving_test.cpp shows the results on synthetic hills and on recorded rows. The
 /// search is determined by the seed and the scores.
 class Halving {

@@ -219,7 +219,7 @@ int run_sweep(Session& session, const Spec& spec, Results& results, const SweepO
   if (interrupted()) {
     // The result of a search is measured like a point.
     const std::size_t all = std::max(plan.size(), (spec.points.size() + searches.size()) * settings.repetitions);
-    say("interrupted: {} of {} cells are measured\n", count_done(plan, measured), all);
+    say("interrupted: {} of {} cells measured\n", count_done(plan, measured), all);
   }
   say("{}", answer->text());
   if (failures.cells != 0) {

@@ -19,7 +19,7 @@ std::string cupti_unavailable();
 void prepare_ranges();
 
 struct Recording {
-  std::vector<Activity> activities;  ///< in order of their start
+  std::vector<Activity> activities;  ///< ordered by start time
   std::uint64_t dropped = 0;         ///< records of any kind that were dropped for lack of space
   std::uint64_t untimed = 0;         ///< records of GPU work without times, mostly work that had not ended
 };

@@ -1,4 +1,5 @@
-// with_static [cuda|cpu|auto]: sums words with the GPU ring, both by single messages and through the ends of a lane.
+// with_static [cuda|cpu|auto]: sums words with the GPU ring, both one message at a time and through the two ends of a
+// lane.
 #include <feedrate/ring.hpp>
 
 #include <cstdio>

@@ -88,7 +88,7 @@ TEST(Bounds, HostMemoryBoundDependsOnSlotsAndThreads) {
   EXPECT_DOUBLE_EQ(bound(1 << 10).value, 28e9 / 160) << "a header and a stamp in each direction";
 }
 
-TEST(Bounds, BytesAreBoundLikeMessages) {
+TEST(Bounds, ByteRateIsBoundedLikeMessageRate) {
   Point point;
   point.queue = "host_polled", point.device = "cpu", point.payload = 64;
   const Limits limits{{"host_copy_bytes_per_second", 8e9}};

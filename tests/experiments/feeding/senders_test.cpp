@@ -101,7 +101,7 @@ TEST_F(BatchTimeout, OpenLoadLetsBatchesFill) {
   EXPECT_LT(own_lag_ns, lag_ns / 2);
 }
 
-TEST_F(BatchTimeout, OpenLoadSendsABatchByTheAgeOfItsFirstMessage) {
+TEST_F(BatchTimeout, OpenLoadSendsABatchOnceItsFirstMessageIsOldEnough) {
   const auto published = open(3'000, 20'000, 8);
   EXPECT_GE(published.size(), 4u) << "all messages were held back for a full batch";
   EXPECT_GE(lag_ns, 3'000'000) << "no message was held back";

@@ -24,6 +24,15 @@ TEST_P(StorageEngine, ReportsTheEndOfAFile) {
   supported(storage::Operation::read, false);
   if (!IsSkipped()) checks.reports_the_end_of_a_file();
 }
+TEST_P(StorageEngine, ReportsAnErrorAndContinues) {
+  supported(storage::Operation::read, false);
+  if (GetParam() == "mmap") GTEST_SKIP() << "this file cannot be mapped";
+  if (!IsSkipped()) checks.reports_an_error_and_continues();
+}
+TEST_P(StorageEngine, ReportsAMissingFile) {
+  supported(storage::Operation::read, false);
+  if (!IsSkipped()) checks.reports_a_missing_file();
+}
 TEST_P(StorageEngine, WritesEveryBlock) {
   supported(storage::Operation::write, false);
   if (!IsSkipped()) checks.writes_every_block(false);

@@ -108,8 +108,8 @@ class FEEDRATE_EXPORT SharedEvent {
   static SharedEvent open(std::string_view handle, int gpu);
   /// The handle, 64 bytes.
   std::string handle() const;
-  /// record() and wait_on() work in the order of a stream (a cudaStream_t). After wait_on(), the stream waits until the
-  /// event has happened. Waiting for an event that was not recorded yet does not block.
+  /// record() and wait_on() work in the order of a stream (a cudaStream_t). After wait_on(), the stream waits until
+  /// the event has completed. Waiting for an event that was not recorded yet does not block.
   void record(void* stream) const;
   void wait_on(void* stream) const;
   bool done() const;

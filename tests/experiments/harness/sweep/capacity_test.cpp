@@ -146,7 +146,7 @@ TEST(Capacity, SearchWithOnlyDisturbedTriesEndsUndecided) {
   EXPECT_EQ(search.answer().high, 0);
 }
 
-TEST(Capacity, CapacityBeyondTheRangeHasOneEnd) {
+TEST(Capacity, CapacityOutsideTheRangeIsBracketedOnOneSideOnly) {
   const Capacity none = search([](std::uint64_t) { return false; });
   EXPECT_EQ(none.low, 0);
   EXPECT_EQ(none.high, 10);
