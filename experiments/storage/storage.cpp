@@ -155,8 +155,7 @@ class Storage final : public Experiment {
     session_.device().use_in_this_thread();
     FileSet& files = files_of(options);
     if (!prepare(files, options, measured)) return measured;
-    const std::uint64_t version =
-        operation_of(options) == Operation::read ? files.version() : ++versions_ + repetition.number;
+    const std::uint64_t version = operation_of(options) == Operation::read ? files.version() : ++versions_;
     MachineMonitor monitor(session_.gpu());
     const Captured captured(session_);
     const IoCounters before = IoCounters::now();

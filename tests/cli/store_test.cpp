@@ -136,7 +136,7 @@ TEST_F(StoreCommand, InvalidFilesAreRejected) {
   refused(place_ / "none.npy", "a readable file");
   refused(place_.write("in.npy", "hello"), "as NumPy writes it");
   refused(file("{'descr': '<f4', 'fortran_order': False, }"), "without descr, fortran_order and shape");
-  refused(file("{'descr': '>f4', 'fortran_order': False, 'shape': (2,), }"), "--dtype");
+  refused(file("{'descr': '>f4', 'fortran_order': False, 'shape': (2,), }"), "specify the type with --dtype");
   refused(file("{'descr': '<f4', 'fortran_order': False, 'shape': (2"), "not a complete dict");
   refused(file("{'descr': '<f4', 'fortran_order': False, 'shape': (-2,), }"), "0 and more");
   refused(file("{'descr': '<f4', 'fortran_order': False, 'shape': (200,), }"), "800 bytes of elements; it has 64");
