@@ -13,10 +13,10 @@ from .cpu import cores
 from .points import BYTES, CPU, Place
 
 GENERAL = (
-    "GPUDirect Storage lets the drive write into GPU memory. It removes the copy in host memory: its CPU time, and two "
-    "accesses to host memory for each byte, one by the drive and one by the copy engine. The rate of the drive remains. "
-    "fio measures this rate without a GPU, so it is the limit of both paths. The figures are upper bounds of the gain, "
-    "because a part of the CPU time (submission, completion, waiting) remains with GPUDirect."
+    "GPUDirect Storage lets the drive write into GPU memory. It removes the copy in host memory: its CPU time, and at "
+    "least two accesses to host memory for each byte, one by the drive and one by the copy engine. The rate of the "
+    "drive remains: fio measures it without a GPU, so it limits both paths. The gains below are upper bounds, because "
+    "part of the CPU time (submission, completion, waiting) remains with GPUDirect."
 )
 MISSING = (
     "The rows do not show what GPUDirect would change: this needs reads with O_DIRECT (--direct yes) and the limit that "
@@ -61,7 +61,8 @@ def _rate(best: pd.Series, fio: float) -> str:
     text = f"fio reaches {rate(fio)}, and {best['variant']}, the fastest engine, {rate(best[BYTES])}."
     if best[BYTES] >= fio:
         return f"{text} GPUDirect could not make it faster, because the drive is the limit."
-    return f"{text} GPUDirect could make it at most {units.ratio(fio / best[BYTES])} times as fast."
+    most = units.ratio(fio / best[BYTES])
+    return f"{text} With the same depth and threads, GPUDirect could make it at most {most} times as fast."
 
 
 def _cost(best: pd.Series, fio: float) -> str:
@@ -69,8 +70,8 @@ def _cost(best: pd.Series, fio: float) -> str:
         return ""
     return (
         f"This engine costs {storage.cores_per_gb(best[CPU])} cores per GB/s. At fio's rate this would be "
-        f"{units.ratio(cores(best, fio))} cores, if the cost per byte did not change, and "
-        f"{units.bytes_per_second(2 * fio)} of traffic in host memory. GPUDirect could save no more than that."
+        f"{units.ratio(cores(best, fio))} cores if the cost per byte did not change; GPUDirect could save at most these. "
+        f"It would also save at least {units.bytes_per_second(2 * fio)} of traffic in host memory."
     )
 
 

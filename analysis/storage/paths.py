@@ -14,12 +14,13 @@ from . import points as storage
 NUMBERS = ("resident_before", "resident_after")
 SUFFIX = "_bytes"  # of counters
 REQUESTED = "requested_bytes"
-NAMES = {"read_bytes": "read from the drive", "written_bytes": "written to the drive"}
+READ = "read_bytes"
+NAMES = {READ: "read from the drive", "written_bytes": "written to the drive"}
 NOTE = (
     "Medians of the rows of each point. “Resident”: the share of the files' pages in the page cache before and after, "
     "by mincore(). “Requested”: bytes that the engine was asked to move. “Read from the drive” and “written to the "
-    "drive”: what the kernel counted for the process in /proc/self/io; without O_DIRECT, a write counts when it reaches "
-    "the page cache. “To doubt”: limits and counters that at least one row of the point contradicts, by more than "
+    "drive”: what the kernel counted for the process in /proc/self/io; without O_DIRECT, a write counts when it makes "
+    "a page of the page cache dirty. “To doubt”: limits and counters that at least one row of the point contradicts, by more than "
     f"{100 * (flags.ABOVE - 1):.0f} % for a rate and more than {100 * checks.ABSENT:.0f} % for bytes and pages."
 )
 
@@ -38,10 +39,11 @@ def blocks(results: Results) -> list[Block]:
 
 def _counters(results: Results) -> list[str]:
     """The counters in the rows in addition to the bytes requested, in order of appearance, without those that are
-    always 0."""
+    always 0; the bytes read from the drive are always among them, because 0 is evidence."""
     paths = results.cells["path"]
     named = dict.fromkeys(name for path in paths for name in (*NAMES, *path) if name.endswith(SUFFIX))
-    return [name for name in named if name != REQUESTED and any(path.get(name, 0) for path in paths)]
+    some = {name for path in paths for name, value in path.items() if name.endswith(SUFFIX) and value}
+    return [name for name in named if name != REQUESTED and (name == READ or name in some)]
 
 
 def _row(results: Results, point: pd.Series, counters: list[str], codes: pd.Series) -> list[str]:

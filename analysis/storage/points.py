@@ -54,6 +54,8 @@ def described(results: Results, found: pd.DataFrame) -> pd.DataFrame:
             "rest": [str(point) for point in found[["machine", *task_axes(results)]].itertuples(index=False)],
             "block": found["block_bytes"],
             "place": found["engine"].map(place),
+            "depth": found["depth"],
+            "rate": found["rate"],
         }
     )
     words = [task(results, point) for _, point in found.iterrows()]

@@ -17,7 +17,7 @@ NOTE = (
     f"{figure_text.NOTE} Blocks are due at a rate that does not depend on the engine. The response time starts when a "
     "block is due, so it includes the time for which it waits for a slow engine (no coordinated omission). A percentile "
     f"is shown only if each repetition has {BEYOND} samples beyond it. “Sustained”: in no repetition did the backlog "
-    "grow; otherwise the times only reflect how long the phase was."
+    "grow; otherwise the times only reflect how long the phase was, and have no interval."
 )
 
 
@@ -82,13 +82,18 @@ def _engine(results: Results, point: pd.Series) -> str:
 
 
 def _cells(point: pd.Series) -> list[str]:
-    times = [
-        figure_text.figure(units.nanoseconds, point, name, False) + stability.mark(point, name) for name in PERCENTILES
-    ]
     return [
         units.of_unit("1/s")(point["due"]),
-        *(text if point[name] == point[name] else units.NOTHING for name, text in zip(PERCENTILES, times)),
+        *(_time(point, name) for name in PERCENTILES),
         figure_text.figure(units.bytes_per_second, point, storage.BYTES, True),
         figure_text.figure(storage.cores_per_gb, point, storage.CPU, False),
         "yes" if point["sustained"] else "no",
     ]
+
+
+def _time(point: pd.Series, name: str) -> str:
+    if point[name] != point[name]:
+        return units.NOTHING
+    if not point["sustained"]:
+        return units.nanoseconds(point[name]) + flags.mark(point)
+    return figure_text.figure(units.nanoseconds, point, name, False) + stability.mark(point, name)

@@ -8,19 +8,18 @@ from matplotlib.axes import Axes
 
 from ... import units
 from ...load import Results
-from ...plots.style import LIMIT_COLOUR, Drawing, log_axis, panels, shared_legend, value_axis, whiskers
+from ...plots.style import LIMIT_COLOUR, Drawing, log_axis, shared_legend, value_axis, whiskers
 from .. import limits
 from .. import points as storage
 from ..points import BYTES, Place
-from .styles import MEDIANS, style
+from .styles import MEDIANS, WRAP, grid, style
 
 NAME, TITLE = "storage_by_block", "Bandwidth by block size"
 CAPTION = (
     "Each engine is shown with its fastest setting. Grey lines are limits: the drive with fio's job of the same block "
     f"size, depth and threads, and the copy engine. {MEDIANS}"
 )
-WRAP = 40  # maximum characters of a title's line
-LIMITS = (("fio", limits.fio, (0, (6, 2)), "_"), ("copy engine", limits.link, (0, (1, 1.5)), ""))
+LIMITS = (("fio", limits.fio, (0, (6, 2)), "_"), ("copy engine", limits.link, (0, (1, 1.5)), "+"))
 
 
 def draw(results: Results, narrow: bool) -> Drawing | None:
@@ -28,12 +27,11 @@ def draw(results: Results, narrow: bool) -> Drawing | None:
     tasks = by_task(results)
     if not tasks:
         return None
-    figure, axes = panels(len(tasks), 4.8, 4.4, narrow, sharey=True)
+    figure, axes = grid(len(tasks), narrow)
     for one, (task, places) in zip(axes, tasks.items()):
         one.set_yscale("log")
         _panel(one, results, places)
         log_axis(one.yaxis, units.bytes_per_second)
-        one.tick_params(labelleft=True)
         one.set_ylabel("bytes per second")
         one.set_title(textwrap.fill(task, WRAP), loc="left", fontsize=10.5)
     shared_legend(figure, axes, below=narrow)

@@ -2,23 +2,25 @@
 
 import textwrap
 
-from matplotlib.axes import Axes
 import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
 
 from ... import units
 from ...load import Results
-from ...plots.style import LIMIT_COLOUR, Drawing, log_axis, panels, shared_legend
+from ...plots.style import LIMIT_COLOUR, Drawing, log_axis, shared_legend, whiskers
 from ..points import BYTES, CPU, GIB_IN_GB, Place
-from .by_block import WRAP, by_task
-from .styles import MEDIANS, style
+from .by_block import by_task
+from .styles import MEDIANS, WRAP, grid, style
 
 NAME, TITLE = "storage_cpu", "Throughput against CPU cost"
 CAPTION = (
     "The best place is at the top left: more bytes for less CPU time. Each engine is shown with its fastest setting, "
-    "once for each block size. Along a grey line, rate times cost is the same number of cores. "
+    "once for each block size; larger markers are larger blocks. Along a grey line, rate times cost is the same number of cores. "
     f"{MEDIANS}"
 )
 CORES = (0.1, 1, 10, 100)
+SMALLEST, STEP = 5, 2.5  # marker sizes in points
 
 
 def draw(results: Results, narrow: bool) -> Drawing | None:
@@ -26,7 +28,7 @@ def draw(results: Results, narrow: bool) -> Drawing | None:
     tasks = by_task(results)
     if not tasks:
         return None
-    figure, axes = panels(len(tasks), 4.8, 4.4, narrow)
+    figure, axes = grid(len(tasks), narrow)
     for one, (task, places) in zip(axes, tasks.items()):
         _panel(one, places)
         one.set_title(textwrap.fill(task, WRAP), loc="left", fontsize=10.5)
@@ -36,18 +38,18 @@ def draw(results: Results, narrow: bool) -> Drawing | None:
 
 def _panel(axes: Axes, places: list[Place]) -> None:
     axes.set(xscale="log", yscale="log", xlabel="cores per GB/s", ylabel="bytes per second")
-    several = len(places) > 1
-    for place in places:
-        for point in sorted(place.ranked, key=lambda one: one["place"]):
-            looks = style(point["engine"])
-            at = (point[CPU] / GIB_IN_GB, point[BYTES])
-            ends = [[[abs(point[name] - point[f"{name}_{end}"]) / unit] for end in ("low", "high")]
-                    for name, unit in ((CPU, GIB_IN_GB), (BYTES, 1))]  # fmt: skip
-            bars = {"color": looks["color"], "elinewidth": 1, "capsize": 2.5, "alpha": 0.6}
-            axes.errorbar(*at, xerr=ends[0], yerr=ends[1], fmt="none", **bars)
-            axes.plot(*at, linestyle="none", label=point["variant"], **looks)
-            if several:
-                axes.annotate(units.size(place.block), at, (5, 4), textcoords="offset points", fontsize=8)
+    points = pd.DataFrame([point for place in places for point in place.ranked])
+    sizes = {block: SMALLEST + STEP * rank for rank, block in enumerate(sorted(points["block_bytes"].unique()))}
+    points = points.assign(cores=points[CPU] / GIB_IN_GB).sort_values(["place", "block_bytes"], kind="stable")
+    for end in ("_low", "_high"):
+        points[f"cores{end}"] = points[f"{CPU}{end}"] / GIB_IN_GB
+    for variant, line in points.groupby("variant", sort=False):
+        looks = style(line["engine"].iloc[0])
+        axes.plot(line["cores"].to_numpy(), line[BYTES].to_numpy(), color=looks["color"], linewidth=0.8)
+        for _, point in line.iterrows():
+            at = (point["cores"], point[BYTES])
+            axes.plot(*at, linestyle="none", label=variant, markersize=sizes[point["block_bytes"]], **looks)
+            whiskers(axes, point, "cores", BYTES, looks["color"])
     _core_lines(axes)
     log_axis(axes.xaxis, units.ratio)
     log_axis(axes.yaxis, units.bytes_per_second)

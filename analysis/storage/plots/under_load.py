@@ -7,11 +7,10 @@ from matplotlib.axes import Axes
 
 from ... import units
 from ...load import Results
-from ...plots.style import Drawing, log_axis, panels, shared_legend, whiskers
+from ...plots.style import Drawing, log_axis, shared_legend, whiskers
 from .. import points as storage
 from .. import under_load
-from .by_block import WRAP
-from .styles import MEDIANS, style
+from .styles import MEDIANS, WRAP, grid, style
 
 NAME, TITLE = "storage_load", "Latency against offered load"
 CAPTION = (
@@ -27,7 +26,7 @@ def draw(results: Results, narrow: bool) -> Drawing | None:
     found = under_load.curves(results)
     if not found:
         return None
-    figure, axes = panels(len(found), 5.6, 4.6, narrow)
+    figure, axes = grid(len(found), narrow)
     for one, (task, curves) in zip(axes, found):
         one.set(xscale="log", yscale="log", xlabel="blocks due per second", ylabel="response time")
         several = len({first["variant"] for first, _ in curves}) < len(curves)
@@ -50,6 +49,6 @@ def _curve(axes: Axes, curve: pd.DataFrame, label: str) -> None:
         for sustained, some in known.groupby("sustained"):
             face = {} if sustained or looks["marker"] == "x" else {"markerfacecolor": "white"}
             axes.plot(some["due"].to_numpy(), some[name].to_numpy(), linestyle="none", **looks, **face)
-            for _, point in some.iterrows():
+            for _, point in some.iterrows() if sustained else ():
                 whiskers(axes, point, float(point["due"]), name, looks["color"])
     axes.plot([], [], linewidth=1.4, label=label, **looks)
