@@ -1,5 +1,5 @@
-"""The section of the `storage` experiment: the fastest engine by task and block size, the drive's limit, the cost in CPU,
-latency under load, the path of the bytes, and what GPUDirect would change."""
+"""The section of the `storage` experiment: the fastest engine by task and block size, the drive's limit, the cost in
+CPU, latency under load, the path of the bytes, and what GPUDirect would change."""
 
 from functools import partial
 

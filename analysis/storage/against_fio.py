@@ -16,8 +16,8 @@ COLUMNS = ["task", "block", "depth × threads", "engine", "bytes", "of fio", "IO
 FIO = "fio, to host memory"
 NOTE = (
     f"{figure_text.NOTE} The first row of each group is fio with O_DIRECT and io_uring, measured in the same run, with "
-    "the range of its readings in brackets. It moves the bytes between the drive and host memory and checks nothing, so "
-    "it is the limit of an engine. p50 and p99 are the times from the submission of a block until it was checked; "
+    "the range of its readings in brackets. It moves the bytes between the drive and host memory and checks nothing, "
+    "so it is the limit of an engine. p50 and p99 are the times from the submission of a block until it was checked; "
     "while blocks are checked, as many further ones are in flight, so that these times are not those of fio's requests."
 )
 

@@ -1,4 +1,4 @@
-"""The answer: the fastest engine for each task and block size, compared with the runner-up, and shares of the limits."""
+"""The answer: the fastest engine for each task and block size with the runner-up, and their shares of the limits."""
 
 import pandas as pd
 
@@ -11,7 +11,8 @@ from . import points as storage
 from .points import BYTES, CPU, Place
 
 COLUMNS = [
-    "task", "block", "fastest engine", "bytes", "cores per GB/s", "runner-up", "its bytes", "its cores per GB/s", "ratio",
+    "task", "block", "fastest engine", "bytes", "cores per GB/s", "runner-up", "its bytes", "its cores per GB/s",
+    "ratio",
 ]  # fmt: skip
 NOTE = (
     f"{figure_text.NOTE} “Task”: what all engines do alike; depth, threads and an engine's own axes are its settings, "
@@ -22,8 +23,8 @@ NOTE = (
     "is only one repetition and hence no interval. “Cores per GB/s”: CPU seconds of the process per 10⁹ bytes."
 )
 NO_FIO = (
-    "No row has a limit from fio, so this report does not show how near the engines come to the drive. fio measures the "
-    "drive if it is installed and a point has --direct yes."
+    "No row has a limit from fio, so this report does not show how near the engines come to the drive. fio measures "
+    "the drive if it is installed and a point has --direct yes."
 )
 
 

@@ -30,8 +30,8 @@ WORDS = {
     ),
     LITTLE: (
         "rate above Little's law",
-        "a rate more than 5 % above Little's law (2 × depth × threads / mean time in flight); the rate or the times are "
-        "wrong",
+        "a rate more than 5 % above Little's law (2 × depth × threads / mean time in flight); the rate or the times "
+        "are wrong",
     ),
     FEWER: (
         "the drive moved fewer bytes than requested",

@@ -12,8 +12,8 @@ from .points import BYTES, CPU, GIB_IN_GB, Place
 COLUMNS = ["task", "block", "engine", "cores per GB/s", "× the least", "bytes", "cores at this rate", "host threads"]
 NOTE = (
     f"{figure_text.NOTE} “Cores per GB/s”: CPU seconds of the process, in user mode and in the kernel, per 10⁹ bytes. "
-    "They include the load generator and threads that spin while they wait, and on the CPU device also the check of the "
-    "blocks; work of kernel threads on behalf of the process is not included. An engine with several settings is shown "
+    "They include the load generator and threads that spin while they wait, and on the CPU device also the check of "
+    "the blocks; work of kernel threads on behalf of the process is not included. An engine with several settings is shown "
     "with the cheapest. “× the least”: the ratio to the cheapest engine of the task. “Cores at this rate”: the cost "
     "times the rate."
 )

@@ -19,8 +19,8 @@ GENERAL = (
     "part of the CPU time (submission, completion, waiting) remains with GPUDirect."
 )
 MISSING = (
-    "The rows do not show what GPUDirect would change: this needs reads with O_DIRECT (--direct yes) and the limit that "
-    "fio measures for them."
+    "The rows do not show what GPUDirect would change: this needs reads with O_DIRECT (--direct yes) and the limit "
+    "that fio measures for them."
 )
 WITH_IT = "nvidia-fs loaded"  # in the mode of rows whose driver can use GPUDirect
 
@@ -70,8 +70,8 @@ def _cost(best: pd.Series, fio: float) -> str:
         return ""
     return (
         f"This engine costs {storage.cores_per_gb(best[CPU])} cores per GB/s. At fio's rate this would be "
-        f"{units.ratio(cores(best, fio))} cores if the cost per byte did not change; GPUDirect could save at most these. "
-        f"It would also save at least {units.bytes_per_second(2 * fio)} of traffic in host memory."
+        f"{units.ratio(cores(best, fio))} cores if the cost per byte did not change; GPUDirect could save at most these."
+        f" It would also save at least {units.bytes_per_second(2 * fio)} of traffic in host memory."
     )
 
 
@@ -81,6 +81,6 @@ def _link(fio: float, link: float) -> str:
     if link < fio:
         return f"The copy engine moves {units.bytes_per_second(link)}, so it limits the path through host memory."
     return (
-        f"The copy engine moves {units.bytes_per_second(link)}; fio's rate is {units.percent(fio / link)} of this, so the "
-        "copy to the GPU is not the limit."
+        f"The copy engine moves {units.bytes_per_second(link)}; fio's rate is {units.percent(fio / link)} of this, so "
+        "the copy to the GPU is not the limit."
     )

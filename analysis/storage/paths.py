@@ -1,5 +1,5 @@
-"""The path that the bytes of each point took: engine, mode and file system, what the page cache held, and the bytes that
-the kernel counted next to those requested."""
+"""The path that the bytes of each point took: engine, mode and file system, what the page cache held, and the bytes
+that the kernel counted next to those requested."""
 
 import math
 
@@ -20,8 +20,8 @@ NOTE = (
     "Medians of the rows of each point. “Resident”: the share of the files' pages in the page cache before and after, "
     "by mincore(). “Requested”: bytes that the engine was asked to move. “Read from the drive” and “written to the "
     "drive”: what the kernel counted for the process in /proc/self/io; without O_DIRECT, a write counts when it makes "
-    "a page of the page cache dirty. “To doubt”: limits and counters that at least one row of the point contradicts, by more than "
-    f"{100 * (flags.ABOVE - 1):.0f} % for a rate and more than {100 * checks.ABSENT:.0f} % for bytes and pages."
+    "a page of the page cache dirty. “To doubt”: limits and counters that at least one row of the point contradicts, by "
+    f"more than {100 * (flags.ABOVE - 1):.0f} % for a rate and more than {100 * checks.ABSENT:.0f} % for bytes and pages."
 )
 
 

@@ -15,8 +15,8 @@ BEYOND = 10  # samples beyond a percentile without which it is not shown
 COLUMNS = ["task", "block", "engine", "due", "p50", "p99", "p99.9", "bytes", "cores per GB/s", "sustained"]
 NOTE = (
     f"{figure_text.NOTE} Blocks are due at a rate that does not depend on the engine. The response time starts when a "
-    "block is due, so it includes the time for which it waits for a slow engine (no coordinated omission). A percentile "
-    f"is shown only if each repetition has {BEYOND} samples beyond it. “Sustained”: in no repetition did the backlog "
+    "block is due, so it includes the time for which it waits for a slow engine (no coordinated omission). A "
+    f"percentile is shown only if each repetition has {BEYOND} samples beyond it. “Sustained”: in no repetition did the backlog "
     "grow; otherwise the times only reflect how long the phase was, and have no interval."
 )
 
@@ -57,7 +57,8 @@ def curves(results: Results) -> list[tuple[str, list[tuple[pd.Series, pd.DataFra
     keys = ["task", "block_bytes", "variant", *(axis for axis in results.axes if axis != "rate")]
     for _, curve in measured.groupby(list(dict.fromkeys(keys)), sort=False, dropna=False):
         first = curve.iloc[0]
-        found.setdefault(f"{first['task']}, {units.size(first['block_bytes'])}", []).append((first, curve.sort_values("due")))
+        where = f"{first['task']}, {units.size(first['block_bytes'])}"
+        found.setdefault(where, []).append((first, curve.sort_values("due")))
     return list(found.items())
 
 

@@ -166,7 +166,8 @@ def test_rows_to_doubt_are_marked_and_said_in_words(stored, changes, codes):
         shown = [line["to doubt"].split("\n") for line in lines(paths.blocks(results)) if "io_uring" in line["engine"]]
         assert all((short in words) == (code in codes) for words in shown)
         assert (f"To doubt: 3 of 6 rows (io_uring) have {long}" in quality) == (code in codes)
-    marks = {flags.MARKS[flags.ABOVE_LIMIT]: {checks.FIO, checks.LINK}, flags.MARKS[flags.CONTRADICTED]: set(codes) - {checks.FIO, checks.LINK}}
+    limits = {checks.FIO, checks.LINK}
+    marks = {flags.MARKS[flags.ABOVE_LIMIT]: limits, flags.MARKS[flags.CONTRADICTED]: set(codes) - limits}
     cell = next(line["engine"] for line in lines(paths.blocks(results)) if "io_uring" in line["engine"])
     assert all((mark in cell) == bool(reasons & set(codes)) for mark, reasons in marks.items())
 
@@ -221,7 +222,8 @@ def test_gpudirect_is_computed_from_the_limits(stored):
     (repeated("cufile", path={"mode": "cuFile, nvidia-fs loaded"}, **DIRECT), "In 3 rows cuFile ran with nvidia-fs loaded"),
     (repeated("io_uring", limits=NO_FIO, **DIRECT), gpudirect.MISSING),
     (repeated("io_uring"), gpudirect.MISSING),
-    (repeated("io_uring", operation="write", limits={D2H: 50 * GB, FIO.replace("read", "write"): 6 * GB}, **DIRECT), gpudirect.MISSING),
+    (repeated("io_uring", operation="write", limits={D2H: 50 * GB, FIO.replace("read", "write"): 6 * GB}, **DIRECT),
+     gpudirect.MISSING),
 ])  # fmt: skip
 def test_gpudirect_says_only_what_the_rows_show(stored, some, expected):
     assert expected in entry(stored(some))

@@ -57,7 +57,8 @@ def _panel(axes: Axes, results: Results, places: list[Place]) -> None:
         values = {place.block: value for place in places if not math.isnan(value := limit(results, place.best))}
         if values:
             looks = {"color": LIMIT_COLOUR, "linestyle": dash, "linewidth": 1.1, "zorder": 1}
-            axes.plot(list(values), list(values.values()), label=f"limit: {name}", marker=marker, markersize=12, **looks)
+            looks |= {"marker": marker, "markersize": 12, "label": f"limit: {name}"}
+            axes.plot(list(values), list(values.values()), **looks)
     value_axis(axes, points["block_bytes"], units.size, "block")
     if points["block_bytes"].nunique() == 1:  # room around a single value
         axes.set_xlim(points["block_bytes"].iloc[0] / 2, points["block_bytes"].iloc[0] * 2)

@@ -16,8 +16,8 @@ from .styles import MEDIANS, WRAP, grid, style
 NAME, TITLE = "storage_cpu", "Throughput against CPU cost"
 CAPTION = (
     "The best place is at the top left: more bytes for less CPU time. Each engine is shown with its fastest setting, "
-    "once for each block size; larger markers are larger blocks. Along a grey line, rate times cost is the same number of cores. "
-    f"{MEDIANS}"
+    "once for each block size; larger markers are larger blocks. Along a grey line, rate times cost "
+    f"is the same number of cores. {MEDIANS}"
 )
 CORES = (0.1, 1, 10, 100)
 SMALLEST, STEP = 5, 2.5  # marker sizes in points
@@ -64,5 +64,6 @@ def _core_lines(axes: Axes) -> None:
         if x[0] < x[1]:
             axes.plot(x, 1e9 * cores / x, color=LIMIT_COLOUR, linewidth=0.8, linestyle=(0, (1, 1.5)), zorder=1)
             label = f"{cores:g} core{'' if cores == 1 else 's'}"
-            axes.annotate(label, (x[0], 1e9 * cores / x[0]), (3, -9), textcoords="offset points", fontsize=8, color=LIMIT_COLOUR)
+            beside = {"xytext": (3, -9), "textcoords": "offset points"}
+            axes.annotate(label, (x[0], 1e9 * cores / x[0]), fontsize=8, color=LIMIT_COLOUR, **beside)
     axes.set(xlim=(left, right), ylim=(low, high))

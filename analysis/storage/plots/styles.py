@@ -30,7 +30,7 @@ def style(engine: str) -> dict:
 
 def grid(count: int, narrow: bool) -> tuple[Figure, list[Axes]]:
     """A figure with this number of panels in rows of at most ACROSS; if `narrow`, one below another."""
-    width, height = 4.8, 4.2  # inches, of one panel
+    width, height = 5.2, 4.2  # inches, of one panel
     if narrow or count <= ACROSS:
         return panels(count, width, height, narrow)
     rows = math.ceil(count / ACROSS)

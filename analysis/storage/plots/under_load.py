@@ -14,8 +14,8 @@ from .styles import MEDIANS, WRAP, grid, style
 
 NAME, TITLE = "storage_load", "Latency against offered load"
 CAPTION = (
-    "The response time starts when a block is due, so it includes the time for which the block waits for a slow engine. "
-    "Solid: p50; dashed: p99; dotted: p99.9, if there are ten samples beyond it. Hollow: the backlog grew in at least "
+    "The response time starts when a block is due, so it includes the time for which the block waits for a slow "
+    "engine. Solid: p50; dashed: p99; dotted: p99.9, if there are ten samples beyond it. Hollow: the backlog grew in at least "
     f"one repetition, so the rate is not sustainable. {MEDIANS}"
 )
 DASHES = {"p50": "-", "p99": "--", "p999": ":"}
