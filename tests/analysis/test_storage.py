@@ -119,8 +119,8 @@ def test_latency_under_load_counts_from_the_due_time_and_needs_samples(stored):
     assert found[1]["p50"].startswith("8.00 ms") and found[1]["p99.9"].startswith("8.00 ms")
     assert found[2]["p99"] == "—" and "(" not in found[2]["p50"]  # 5 samples beyond p99; no interval beyond saturation
     assert under_load.blocks(stored(repeated("io_uring"), name="closed")) == []
-    (line,) = lines(best.blocks(stored(repeated("io_uring", block_bytes=64 * KI), some, name="both")))
-    assert line["bytes"].startswith("5.00 GB/s")  # an open load gives the rate, so it does not compete
+    (line,) = lines(best.blocks(stored(repeated("io_uring", rate=1e7, block_bytes=64 * KI), some, name="both")))
+    assert line["bytes"].startswith("10.0 MB/s")  # an open load gives the rate, so it does not compete
 
 
 # --- rows to doubt
@@ -196,7 +196,7 @@ def test_path_shows_mode_residency_and_bytes_counted_beside_bytes_requested(stor
     assert mapped["read from the drive"] == "0 B" and mapped["device read"] == "—" and cold["task"].endswith("cold page cache")
     assert "written to the drive" not in ring and {line["to doubt"] for line in found} == {"—"}
     (line,) = lines(paths.blocks(stored(repeated("pread", operation="write"), name="write")))
-    assert line["written to the drive"] == "1.05 GB"
+    assert line["written to the drive"] == "1.05 GB" and line["read from the drive"] == "0 B"
 
 
 # --- GPUDirect
