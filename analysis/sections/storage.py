@@ -41,6 +41,7 @@ def _body(results: Results, drawings, slim) -> list[Block]:
 SECTION = Section(
     columns=_columns,
     contradictions=checks.contradictions,
+    compared={"blocks_per_second": ()},  # bytes are blocks times their size, so judging bytes suffices
     value_labels={
         "access": str,
         "operation": str,

@@ -52,8 +52,9 @@ def storage(
     engine: str = "io_uring", repetition: int = 0, rate: float = 5 * GB, in_flight: float = 16, cpu: float = 0.2,
     limits: dict = LIMITS, path: dict = {}, samples: int = 1000, figures: dict = {}, **changes,
 ) -> dict:  # fmt: skip
-    """One ok row of `rate` bytes per second, varied by the repetition, with this mean number of blocks in flight, which
-    gives the times by Little's law. `cpu`: CPU seconds per 10⁹ bytes. `path` changes details.path."""
+    """One ok row of `rate` bytes per second, varied by the repetition; for an open load, this is also the offered rate.
+    `in_flight`: the mean number of blocks in flight, which gives the times by Little's law. `cpu`: CPU seconds per 10⁹
+    bytes. `path` changes details.path."""
     point = {"engine": engine, "device": "cuda", "block_bytes": MI, "depth": 16, "threads": 1, "access": "sequential",
              "operation": "read", "direct": "no", "residency": "warm", "lifetime": "run", "files": 1, "file_bytes": GI,
              "folder": "/tmp", "arrivals": "closed", "rate": 0}  # fmt: skip
@@ -61,6 +62,8 @@ def storage(
     point |= changes
     if point["direct"] == "yes":
         point["residency"] = "cold"
+    if point["arrivals"] != "closed":
+        point["rate"] = round(rate / point["block_bytes"])  # blocks due per second
     rate *= 1 + 0.002 * (repetition - 1)
     per_second = rate / point["block_bytes"]
     times = rows.latency(np.full(samples, round(in_flight / per_second * 1e9)))

@@ -99,7 +99,9 @@ def test_figures_of_storage_are_drawn(read, narrow):
     assert "limit: fio" not in by_title(bandwidth, "warm").get_legend_handles_labels()[1]
     marks = [line for line in by_title(cost, "O_DIRECT").lines if line.get_label() == "io_uring"]
     assert [line.get_xdata()[0] for line in marks] == pytest.approx([0.2], rel=0.01)
-    assert {line.get_linestyle() for line in load.figure.axes[0].lines} >= {"-", "--", ":"}
+    (panel,) = load.figure.axes
+    p50 = next(line for line in panel.lines if line.get_linestyle() == "-")
+    assert list(p50.get_xdata()) == [954, 1907] and {line.get_linestyle() for line in panel.lines} >= {"-", "--", ":"}
 
 
 def by_title(drawing, word: str):

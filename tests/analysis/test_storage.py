@@ -10,7 +10,7 @@ import storage_rows
 from conftest import dictionaries, main, report
 from storage_rows import COLD, D2H, DIRECT, FIO, GB, H2D, KI, LIMITS, MI, NO_FIO, RANDOM, limit, repeated, storage
 
-from analysis import flags, measurement_quality
+from analysis import catalogue, flags, measurement_quality
 from analysis.document import Table
 from analysis.storage import against_fio, best, checks, cpu, gpudirect, paths, points, under_load
 
@@ -101,11 +101,10 @@ def test_cpu_cost_is_in_cores_per_gigabyte_per_second(stored):
 
 
 def offered(rate: float, number: int = 0, status: str = "ok", **changes) -> dict:
-    row = storage("io_uring", number, rate=rate * 64 * KI, arrivals="poisson", **{"in_flight": 4, "samples": 5000} | changes,
-                  block_bytes=64 * KI) | {"status": status}  # fmt: skip
-    row["params"]["rate"] = rate
-    row["details"]["load"]["due_per_second"] = rate
-    return row | {"id": rows.row_id(row["params"], number)}
+    """One row of an open load with `rate` blocks of 64 KiB due per second."""
+    changes = {"in_flight": 4, "samples": 5000} | changes
+    row = storage("io_uring", number, rate=rate * 64 * KI, arrivals="poisson", block_bytes=64 * KI, **changes)
+    return row | {"status": status}
 
 
 def test_latency_under_load_counts_from_the_due_time_and_needs_samples(stored):
@@ -278,6 +277,11 @@ def test_blocks_of_a_page_are_written_from_rows(folder, tmp_path, capsys):
         assert main(["readme", str(good), str(page), "--block", name, "--check"]) == 0
         assert main(["readme", str(bad), str(page), "--block", name]) == 2
         assert "allowed: rows of `storage`" in capsys.readouterr().err
+
+
+def test_comparison_judges_bytes_but_not_blocks():
+    judged = [metric.name for metric in catalogue.merged([storage_rows.CATALOGUE]).experiment("storage").compared]
+    assert judged == ["throughput", "p50", "p99", "cpu_seconds_per_gib"]
 
 
 def test_order_of_engines_is_that_of_the_page():
