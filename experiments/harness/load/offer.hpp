@@ -44,6 +44,11 @@ struct LoadResult {
   Backlog backlog;
 };
 
+/// Adds the results of another thread, which offered load at the same time. Rates are added, even if the threads
+/// measured over different times. Priority
+/// classes are not merged.
+void merge(LoadResult& all, const LoadResult& more);
+
 /// Target of a load: reads from a drive, batches of a data loader, requests to a server. Used by one thread.
 class Endpoint {
  public:
