@@ -321,8 +321,7 @@ struct Store::State {
   }
   std::shared_ptr<Tensor::Held> known(const std::string& name) {
     const auto with = session();
-    std::shared_ptr<Tensor::Held>
-        held;  // destroyed after the lock is released, because the destructor may wait for the GPU
+    std::shared_ptr<Tensor::Held> held;  // destroyed after the lock is released: the destructor may wait for the GPU
     const std::lock_guard lock(mutex);
     const auto found = names.find(name);
     if (found != names.end()) held = found->second.lock();

@@ -115,7 +115,7 @@ TEST_P(StreamTest, OldResultsDoNotAccumulate) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
     most = std::max(most, server_->integer({"XLEN", "t:results:0"}));
   }
-  EXPECT_GT(most, 100) << "recent results are kept";
+  EXPECT_GT(most, 100) << "recent results must be kept";
   EXPECT_LT(most, static_cast<long long>(sent) / 2) << "of " << sent;
 }
 
@@ -128,7 +128,7 @@ TEST_P(OnceTest, IdIsAnsweredOnceWithinTheWindow) {
   ASSERT_TRUE(await([&] { return results().size() >= 3 && server_->integer({"EXISTS", "t:tasks"}) == 0; }));
   std::this_thread::sleep_for(Seconds(0.2));
   const auto found = results();
-  EXPECT_EQ(found.size(), 3u) << "one result per id";
+  EXPECT_EQ(found.size(), 3u) << "each id must have exactly one result";
   // The same holds while workers are killed.
   Ledger ledger(server_->socket(), GetParam());
   auto other = start({"--once", "60"});

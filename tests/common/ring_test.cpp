@@ -70,7 +70,7 @@ TEST(Ring, StopWhenDoneServesPublishedMessages) {
   EXPECT_TRUE(server.ended());
 }
 
-TEST(Ring, StopNowEndsWithMessagesWaiting) {
+TEST(Ring, StopNowEndsTheServerWhileMessagesWait) {
   Ring ring(8);
   RingProducer producer(ring.view);
   RingServer server(ring.view);

@@ -1,4 +1,4 @@
-"""Tests of the way from a clone to a report: installed packages, configuration, builds and messages."""
+"""Tests of the steps from a clone to a report: package installation, configuration, builds and messages."""
 
 import os
 import pty
@@ -63,7 +63,7 @@ def test_terminal_shows_build_progress_on_one_line(clone):
     assert process.wait(60) == 0, said
     (line,) = [line for line in said.decode().split("\n") if "steps" in line]
     assert line.count("\r\x1b[Kfeedrate: building release: ") >= 4
-    assert re.search(r"4 of 4 steps[^\x1b]*\r\x1b\[K", line), "the line is erased at the end"
+    assert re.search(r"4 of 4 steps[^\x1b]*\r\x1b\[K", line), "the line must be erased at the end"
 
 
 def test_failed_build_shows_the_end_of_its_output(clone):

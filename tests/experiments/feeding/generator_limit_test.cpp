@@ -10,8 +10,8 @@
 namespace feedrate::test {
 namespace {
 
-/// While set, each message of the `paced` workload takes 20 ms to generate, far longer than a busy machine takes for a
-/// message otherwise.
+/// While set, each message of the `paced` workload takes 20 ms to generate, far longer than even a busy machine takes
+/// for any other message.
 std::atomic<bool> slow{false};
 struct Paced : EchoLike<Paced> {
   static constexpr auto kName = "paced";
@@ -77,7 +77,7 @@ TEST(GeneratorLimit, LimitIsTheMedianOfItsRunsNotTheBest) {
   EXPECT_EQ(limit.greatest, 900);
 }
 
-// Otherwise rates near the limit would be judged by another limit than rates far from it.
+// If the limit were measured again, rates near it would be judged by a different limit than rates far from it.
 TEST(GeneratorLimit, LimitIsMeasuredOncePerFootprint) {
   Session session("feeding", "cpu", 0, {}, "test", brief(20'000));
   const Point point = paced_point("faster_than_driver");

@@ -20,7 +20,7 @@ std::string error_of(const Call& call) {
   } catch (const Error& error) {
     return error.what();
   }
-  ADD_FAILURE() << "nothing thrown";
+  ADD_FAILURE() << "nothing was thrown";
   return "";
 }
 #define EXPECT_SAYS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
@@ -290,7 +290,7 @@ TEST(Layouts, DtypesHaveNames) {
   EXPECT_SAYS(error_of<BadInput>([] { dtype_of("float32"); }), "f16, bf16, f32");
 }
 
-TEST(Names, AreUtf8) {
+TEST(Names, NamesMustBeUtf8) {
   for (const char* good : {"a", "weights/layer.0", "\u00e9\u4e2d\U0001F600", "a b:{c}"})
     EXPECT_NO_THROW(check_name(good));
   EXPECT_NO_THROW(check_name(std::string(512, 'x')));

@@ -91,7 +91,7 @@ TEST(Offer, RequestsWithoutRoomCountAsBlocked) {
   EXPECT_GT(result.backlog.end, result.backlog.begin);
 }
 
-TEST(Offer, TimeCountsFromWhenARequestWasDue) {
+TEST(Offer, LatencyStartsWhenARequestIsDue) {
   RecordingEndpoint endpoint;
   endpoint.hold_back = 20;  // no request ends before all are in flight
   const Schedule schedule = every(1'000'000, 20, 0.03);

@@ -7,7 +7,7 @@
 namespace feedrate::test {
 namespace {
 
-TEST(MeasurePairs, EveryPointIsVisitedInTheOrderAbba) {
+TEST(MeasurePairs, EveryPointIsVisitedInAbbaOrder) {
   std::vector<std::pair<char, std::uint64_t>> asked;
   std::map<std::pair<std::uint64_t, std::uint64_t>, int> reported;
   std::vector<std::pair<std::uint64_t, std::size_t>> starts;  // and the number of cells requested by then

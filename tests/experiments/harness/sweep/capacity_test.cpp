@@ -44,7 +44,7 @@ TEST(Capacity, ProbeIsJudgedByItsRow) {
   const Slo slo = parse_slo("p99:20us");
   const std::string prompt = "/details/load/without_own_lag_ns";
   EXPECT_TRUE(judge(7, row_of("ok", "", 19e3, 18e3), slo).kept);
-  EXPECT_TRUE(judge(7, row_of("invalid", "disturbed", 19e3, 19e3), slo).disturbed) << "although it kept the bound";
+  EXPECT_TRUE(judge(7, row_of("invalid", "disturbed", 19e3, 19e3), slo).disturbed) << "although it met the bound";
   EXPECT_TRUE(judge(7, row_of("invalid", "disturbed", 30e3, 30e3), slo).disturbed) << "although it missed the bound";
   EXPECT_FALSE(judge(7, row_of("unsustainable", "backlog", 19e3, 19e3), slo).kept);
   EXPECT_FALSE(judge(7, {{"status", "unsustainable"}, {"reason", "nothing came"}}, slo).kept);
@@ -71,7 +71,7 @@ TEST(RateTest, VerdictDependsOnTheTriesAlone) {
       << "later tries change nothing";
 }
 
-/// Number of rates, out of `searches`, that get the verdict `wanted` if each keeps the bound with this probability.
+/// Number of rates, out of `searches`, that get the verdict `wanted` if each try meets the bound with this probability.
 unsigned judged_as(Verdict wanted, double probability, unsigned searches = 2000) {
   std::mt19937_64 random(1);
   std::bernoulli_distribution keeps(probability);
@@ -91,7 +91,7 @@ TEST(RateTest, TestErrsAsRarelyAsSpecified) {
   EXPECT_GE(judged_as(Verdict::sustained, RateTest::kAtLeast), 1880);
 }
 
-/// Searches a queue that keeps the bound with this probability at every rate.
+/// Searches a queue that meets the bound with this probability at every rate.
 Capacity search_of(double probability, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   std::bernoulli_distribution keeps(probability);
