@@ -97,7 +97,7 @@ struct CreateOptions {
   bool pinned = false;                     ///< never evicted
   bool evict = false;                      ///< if there is no room, evict other tensors
   std::optional<double> ttl_seconds = {};  ///< time after which the name is deleted, counted from when it was assigned
-  bool replace = false;                    ///< for stage(): the commit deletes the tensor that has the name by then
+  bool replace = false;  ///< for stage(): the commit deletes the tensor that has the name at that time
 };
 /// Throws BadInput unless the time to live is above 0 and at most 1e9 seconds.
 FEEDRATE_EXPORT void check_ttl(const CreateOptions& options);

@@ -26,7 +26,7 @@ TEST_P(RedeliveryTest, MessageDeferredByTheWorkloadIsRedelivered) {
   EXPECT_EQ(dead[0]["id"], "0000000000000002");
   EXPECT_EQ(dead[0]["attempts"], 3);
   const std::string history = dead[0]["history"];
-  EXPECT_EQ(std::count(history.begin(), history.end(), '\n'), 2) << "the history has three lines: " << history;
+  EXPECT_EQ(std::count(history.begin(), history.end(), '\n'), 2) << "the history must have three lines: " << history;
   EXPECT_TRUE(await([&] {
     return server_->integer({"HLEN", "t:history"}) == 0;
   })) << "the history of finished messages remains";

@@ -282,7 +282,7 @@ TEST_P(Lane, FullLaneHasNoRoomUntilResultsAreReleased) {
   EXPECT_TRUE(producer.reserve(1).empty());
   Backoff backoff;
   while (collector.poll(16).empty()) backoff.wait();
-  EXPECT_TRUE(producer.reserve(1).empty()) << "results hold their slots until they are released";
+  EXPECT_TRUE(producer.reserve(1).empty()) << "results must hold their slots until they are released";
   CollectedLane(collector, GetParam().results, 2).collect(0, 4);
   EXPECT_EQ(producer.reserve(16).count, 4u);
 }

@@ -12,7 +12,7 @@ import pytest
 from clone import MAIN, SOURCE, TESTS, Clone
 
 ROOT = os.geteuid() == 0
-# A command prefix for a user without write access: nothing, or for root, who may write everywhere, another user.
+# A command prefix that runs a command without root's right to write everywhere; empty if the user is not root.
 USER = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups") if ROOT else ()
 
 

@@ -86,7 +86,7 @@ TEST(GeneratorLimit, LimitIsMeasuredOncePerFootprint) {
   EXPECT_EQ(first["runs"], kGeneratorRuns);
   EXPECT_LE(first["least"], first["messages_per_second"]);
   EXPECT_LE(first["messages_per_second"], first["greatest"]);
-  EXPECT_GT(again["ratio"], 2) << "the limit is not measured again, even at this ratio";
+  EXPECT_GT(again["ratio"], 2) << "the limit must not be measured again, even at this ratio";
   for (const char* part : {"messages_per_second", "least", "greatest"}) EXPECT_EQ(first[part], again[part]) << part;
 }
 
@@ -96,7 +96,7 @@ TEST(GeneratorLimit, PointsWithTheSameFootprintShareALimit) {
   const Point generator_point = generator_point_of(point, *device);
   EXPECT_EQ(generator_point.queue, "null");
   EXPECT_EQ(generator_point.payload, point.payload);
-  EXPECT_EQ(generator_point.capacity, point.window) << "the number of slots is the same";
+  EXPECT_EQ(generator_point.capacity, point.window) << "the number of slots must be the same";
   const auto with = [&](auto&& change) {
     Point changed = point;
     change(changed);

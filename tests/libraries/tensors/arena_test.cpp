@@ -87,7 +87,7 @@ TEST_F(ArenaTest, LargePiecesGetTheirOwnChunks) {
 TEST_F(ArenaTest, LimitIsEnforcedAndEmptyChunksMakeRoom) {
   const Place small = arena_.take(100);
   arena_.give_back(small);
-  EXPECT_EQ(arena_.reserved(), 8 * kMi) << "the empty chunk is kept";
+  EXPECT_EQ(arena_.reserved(), 8 * kMi) << "the empty chunk must be kept";
   const Place large = arena_.take(60 * kMi);  // fits only after the empty chunk is freed
   EXPECT_EQ(arena_.reserved(), 60 * kMi);
   EXPECT_THROW(arena_.take(5 * kMi), OutOfMemory);

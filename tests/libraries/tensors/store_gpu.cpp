@@ -90,7 +90,7 @@ TEST_P(GpuStore, DeletedMemoryIsFreedAndNewMemoryIsZeroed) {
     EXPECT_LE(free_bytes(), before - 200 * kMi);
     EXPECT_GE(free_bytes(), before - 300 * kMi);
     store.remove("x");
-    EXPECT_EQ(read(made)[(64 << 20) - 1], 0u) << "the lease keeps the memory";
+    EXPECT_EQ(read(made)[(64 << 20) - 1], 0u) << "the lease must keep the memory";
     check(cudaMemset(made.data(), 0xEE, made.bytes()), "cudaMemset");
     made = {};
     // An exported pool keeps all memory that it ever had; the driver frees none of it (CUDA's programming guide,

@@ -28,11 +28,11 @@ TEST(MeasurePairs, EveryPointIsVisitedInAbbaOrder) {
     std::string sides;
     for (std::size_t i = visit; i < visit + 4; ++i) {
       sides += asked[i].first;
-      EXPECT_EQ(asked[i].second, asked[visit].second) << "a visit measures one point";
+      EXPECT_EQ(asked[i].second, asked[visit].second) << "a visit must measure one point";
     }
     EXPECT_EQ(sides, "abba");
   }
-  EXPECT_EQ(reported.size(), 5u * 6) << "each pair of each point is reported once";
+  EXPECT_EQ(reported.size(), 5u * 6) << "each pair of each point must be reported once";
   EXPECT_EQ(starts, (decltype(starts){{0, 0}, {1, 5 * 4 * 2}}));
 }
 

@@ -52,7 +52,7 @@ TEST(Capacity, ProbeIsJudgedByItsRow) {
   EXPECT_EQ(slow.rate, 7);
   EXPECT_EQ(slow.why, "p99 30 µs");
   const Probe late = judge(7, row_of("ok", "", 21e3, 15e3), slo, prompt);
-  EXPECT_FALSE(late.kept || late.disturbed) << "a late generator's miss counts as a miss";
+  EXPECT_FALSE(late.kept || late.disturbed) << "a late generator's miss must count as a miss";
   EXPECT_EQ(late.why, "p99 21 µs; 15 µs without the generator's own lag");
 }
 
@@ -68,7 +68,7 @@ TEST(RateTest, VerdictDependsOnTheTriesAlone) {
   EXPECT_EQ(verdict({0, 0}), Verdict::not_sustained);
   EXPECT_EQ(verdict({0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}), Verdict::open) << "a miss weighs as much as six successes";
   EXPECT_EQ(verdict({0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}), Verdict::not_sustained)
-      << "later tries change nothing";
+      << "later tries must change nothing";
 }
 
 /// Number of rates, out of `searches`, that get the verdict `wanted` if each try meets the bound with this probability.
@@ -133,7 +133,7 @@ TEST(Capacity, AnswerIncludesEveryTry) {
   std::map<std::uint64_t, unsigned> counted, judged;
   for (const Probe& one : capacity.probes) counted[one.rate] += one.disturbed ? 0 : 1;
   for (const Judged& one : capacity.rates) judged[one.rate] += one.tries;
-  EXPECT_EQ(judged, counted) << "exactly the undisturbed tries count";
+  EXPECT_EQ(judged, counted) << "exactly the undisturbed tries must count";
 }
 
 TEST(Capacity, SearchWithOnlyDisturbedTriesEndsUndecided) {
