@@ -50,7 +50,7 @@ class EngineChecks {
       EXPECT_EQ(wrong_words(device_, request->device, request->bytes, kKey + request->file, request->offset), 0u)
           << end.id;
       EXPECT_NE(wrong_words(device_, request->device, request->bytes, kKey + request->file, request->offset + 8), 0u)
-          << "the check finds a shifted block";
+          << "the check must find a shifted block";
     }
   }
 
@@ -168,7 +168,7 @@ class EngineChecks {
       all.insert(all.end(), ended.begin(), ended.begin() + count);
       if (count == 0) backoff.wait();
     }
-    EXPECT_EQ(all.size(), requests.size()) << "every request ends once";
+    EXPECT_EQ(all.size(), requests.size()) << "every request must end exactly once";
     std::ranges::sort(all, {}, &storage::Completion::id);
     EXPECT_TRUE(std::ranges::adjacent_find(all, {}, &storage::Completion::id) == all.end());
     return all;

@@ -69,7 +69,7 @@ TEST(Stages, DelayAppearsInTheStageThatCausedIt) {
   }
 }
 
-TEST(Stages, StagesOfTheRingAreThoseOfTheKernel) {
+TEST(Stages, RingReportsTheStagesOfItsKernel) {
   for (const char* notify : {"counter", "flags"}) {
     Point point = lone("gpu_ring", "cpu");
     test::set(point, "notify", notify);
