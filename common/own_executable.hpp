@@ -18,11 +18,11 @@ inline constexpr int kOwnSocket = 3;
 
 struct OwnProcess {
   int socket = -1;       ///< a descriptor that becomes kOwnSocket in the new process; -1: none
-  std::string log = {};  ///< a file for its stdout and stderr; empty: those of this process
+  std::string log = {};  ///< a file for its stdout and stderr; empty: inherits this process's
 };
 
-/// Starts this executable with `arguments`, and without the FEEDRATE_… variables, which belong to this run. Throws
-/// Failure, including when this process is not the feedrate executable (because another program uses a library).
+/// Starts this executable with `arguments` but without the FEEDRATE_… variables, which belong to this run. Throws
+/// Failure, including if this process is not the feedrate executable (because another program uses a library).
 pid_t start_feedrate(const std::vector<std::string>& arguments, const OwnProcess&);
 
 /// Waits until the process ends; kills it if it has not ended after ten seconds.

@@ -151,7 +151,7 @@ void allow_shared_memory(const void* kernel, unsigned bytes) {
   constexpr unsigned kAlwaysAllowed = 48 << 10;
   if (bytes <= kAlwaysAllowed) return;
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)),
-        "allowing a kernel its shared memory");
+        "raising a kernel's shared-memory limit");
 }
 
 DeviceInfo describe_gpu(unsigned index) {

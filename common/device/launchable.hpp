@@ -23,7 +23,7 @@ struct CudaLaunch {
 };
 using UseCudaLaunch = std::function<void(const CudaLaunch&)>;
 
-/// A kernel with everything that launching it needs. The object may be destroyed before the launch has ended.
+/// A kernel with everything needed to launch it. The object may be destroyed before the launch has ended.
 class Launchable {
  public:
   virtual ~Launchable() = default;

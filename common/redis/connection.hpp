@@ -19,7 +19,7 @@ using Reply = std::unique_ptr<redisReply, FreeReply>;
 
 inline std::string_view text(const redisReply& reply) { return {reply.str, reply.len}; }
 
-/// An error reply of a server, or a lost server. With a new connection, the failure may be over.
+/// An error reply from a server, or a lost server. A new connection may succeed.
 struct FEEDRATE_EXPORT ServerFailure : ServiceFailure {
   using ServiceFailure::ServiceFailure;
   /// `answer`: the error reply.
@@ -30,7 +30,7 @@ struct FEEDRATE_EXPORT ServerFailure : ServiceFailure {
 /// A pipelined connection. Commands are appended to a buffer and sent when the socket accepts them; replies arrive in
 /// order. Error replies (OOM, NOAUTH, WRONGTYPE …) and lost connections throw ServerFailure with the server's message.
 /// If an idle connection was closed (by the server's `timeout` or a proxy), the next command reconnects, even if the
-/// closing is only detected when sending the command's first bytes fails.
+/// closure is detected only when sending the command's first bytes fails.
 class Connection {
  public:
   /// Connects to the first of the URL's servers that replies. Throws Failure if none can be reached or one rejects the

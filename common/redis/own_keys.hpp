@@ -15,7 +15,7 @@ inline constexpr auto kLifetimeMs = "60000";
 /// run are in one slot.
 std::string prefix_of_run(const std::string& prefix);
 
-/// Whether the keys belong to this run alone, or are next to keys that other processes use.
+/// Whether the keys belong to this run alone, or are among keys that other processes use.
 enum class Keys { of_this_run, among_others };
 
 /// The keys that one queue uses on a server. No other keys are ever removed. On a shared server the keys also expire.

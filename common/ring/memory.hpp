@@ -16,8 +16,9 @@
 /// template over the class SystemMemory, so that a test can replace it with a model of memory
 /// (tests/common/ring_model_test.cpp).
 ///
-/// It uses `cuda::atomic_ref` if nvcc compiles, and `std::atomic_ref` otherwise (builds without CUDA, ThreadSanitizer).
-/// Both act on the plain word with the same memory orders, so code compiled by either may share memory.
+/// It uses `cuda::atomic_ref` when compiled by nvcc, and `std::atomic_ref` otherwise (builds without CUDA,
+/// ThreadSanitizer). Both act on the plain word with the same memory orders, so code compiled by either may share
+/// memory.
 namespace feedrate {
 
 /// The unit of flagged slots: twelve bytes of a message, and a flag made from that message's number. Units are read and

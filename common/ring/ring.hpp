@@ -71,7 +71,7 @@ void request_stop(const RingView& ring, std::uint64_t how) {
   Memory::or_release(*ring.published, how);
 }
 
-/// The producer's count of free slots. For one thread at a time.
+/// The producer's count of free slots. For use by one thread at a time.
 template <class Memory = SystemMemory>
 class BasicRingRoom {
  public:
@@ -96,7 +96,7 @@ class BasicRingRoom {
   std::uint64_t published_ = 0, released_ = 0;
 };
 
-/// The producer's end of a ring. For one thread at a time.
+/// The producer's end of a ring. For use by one thread at a time.
 template <class Memory = SystemMemory>
 class BasicRingProducer {
  public:
@@ -144,7 +144,7 @@ class BasicRingServer {
   std::uint64_t published_ = 0, taken_ = 0, completed_ = 0, stop_ = 0;
 };
 
-/// The collector's end of a ring. For one thread at a time.
+/// The collector's end of a ring. For use by one thread at a time.
 template <class Memory = SystemMemory>
 class BasicRingCollector {
  public:

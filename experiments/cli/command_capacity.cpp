@@ -77,7 +77,7 @@ int capacity(CapacityOptions& options, CLI::App& command, const std::vector<std:
   const auto directory = folder.directory(spec.name);
   const auto& load = spec.info->entry().searching.load;
   if (!load)
-    throw BadInput("SPEC", spec.name, "an experiment with an axis of offered load; " + spec.info->name() + " has none");
+    throw BadInput("SPEC", spec.name, "an experiment with an offered-load axis; " + spec.info->name() + " has none");
   auto session = options.common.session(spec.info->name(), arguments);
   for (Values& point : spec.points) point = load->open(point);
   std::vector<Resolution> points = distinct(spec.points, *session);

@@ -146,7 +146,7 @@ int serve_store(const StoreServiceOptions& options, const std::vector<std::strin
   DaemonOptions how{.socket = options.socket};
   if (!options.group.empty()) how.group = group_of(options.group);
   how.memory = parse_count("--memory", options.memory);
-  if (how.memory == 0) throw BadInput("--memory", options.memory, "bytes, more than 0");
+  if (how.memory == 0) throw BadInput("--memory", options.memory, "more than 0 bytes");
   if (const std::uint64_t quota = parse_count("--quota", options.quota); quota != 0) how.limits.bytes_of_client = quota;
   how.limits.tensors = options.max_tensors;
   how.limits.leases_of_client = options.max_leases;

@@ -94,7 +94,7 @@ std::vector<Answer::Category> Answer::categories() const {
     queues_at[point.payload].insert(point.queue);
   }
   const std::size_t smallest = queues_at.begin()->first;
-  std::size_t largest = smallest;  // largest payload that all queues were measured with
+  std::size_t largest = smallest;  // largest payload with which all queues were measured
   for (const auto& [payload, those] : queues_at) {
     if (those == queues) largest = payload;
   }

@@ -124,7 +124,7 @@ bool accept_run(Flow& flow, const Work& work, std::uint64_t first_id, std::uint6
 }
 
 /// Verifies, counts and times results. They are verified together, regardless of their ids, because this first access
-/// loads them from memory and no branch has to wait for it. Then they are counted run by run, by the compared ids.
+/// loads them from memory, and no branch has to wait for it. Then they are counted in runs of consecutive compared ids.
 void take(Flow& flow, const Work& work, const Pass& pass, const ConstMessages& results) {
   if (flow.ids.size() < results.count) flow.ids.resize(results.count);
   // Results of a queue that does no work have no ids; assume that they are the next ones.
@@ -136,7 +136,7 @@ void take(Flow& flow, const Work& work, const Pass& pass, const ConstMessages& r
   const bool staged = results.count > 1 ? work.stages != nullptr : range.has_value();
   const std::uint64_t found_ns = staged ? now_ns() : 0;
   Checked checked = check(flow, work, results, flow.ids.data());
-  // Such a queue's results are compared too, for the cost in time, but the outcome is ignored.
+  // Such a queue's results are compared too, so that the comparison takes its time, but the outcome is ignored.
   if (!work.queue_works) checked = {true, true, next};
   std::uint64_t verified_ns = 0;
   const auto accept = [&](std::uint64_t first_id, std::uint64_t count) {

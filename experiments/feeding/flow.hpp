@@ -27,8 +27,8 @@ struct Pass {
   bool until_steady = false;           ///< ends before `seconds` once the rate no longer has a trend
 };
 
-/// Maximum number of stage samples that a flow keeps per pass: 6 MiB, allocated before the pass begins, and 100 MiB for
-/// all flows.
+/// Maximum number of stage samples that a flow keeps per pass: at most 6 MiB per flow and 100 MiB for all flows,
+/// allocated before the pass begins.
 inline std::size_t max_stage_samples(unsigned producers) {
   constexpr std::size_t kEach = 1 << 16, kAll = 1 << 20;
   return std::min(kEach, kAll / producers);
@@ -48,8 +48,8 @@ struct Counts {
   std::uint64_t sent = 0, received = 0, lost = 0, duplicated = 0, corrupted = 0, reordered = 0;
 };
 
-/// Description of wrong results; empty if the queue kept its guarantee. Duplicates are no failure of an at-least-once
-/// queue, and losses through a planted fault are no failure of an at-most-once queue.
+/// Description of wrong results; empty if the queue kept its guarantee. An at-least-once queue may duplicate results,
+/// and an at-most-once queue may lose results through a planted fault.
 inline std::string wrong_results(const Counts& counts, Delivery delivery, bool fault_planted = false) {
   const bool duplicates_allowed = delivery == Delivery::at_least_once;
   const bool losses_allowed = delivery == Delivery::at_most_once && fault_planted;
@@ -90,7 +90,7 @@ struct Flow {
   /// The place in the schedule of the message with this sequence number.
   std::size_t place_of(std::uint64_t sequence) const { return (sequence - first) * producers + index; }
   std::uint64_t due_ns(std::uint64_t sequence) const { return start + due[sequence - first]; }
-  /// Whether the pass can have sent all of these sequence numbers. Those of a corrupted id may be out of range.
+  /// Whether the pass can have sent all of these sequence numbers. The numbers from a corrupted id may be out of range.
   bool may_have(std::uint64_t begin, std::uint64_t end) const {
     return begin >= first && (schedule == nullptr || end - first <= due.size());
   }

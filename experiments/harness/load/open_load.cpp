@@ -40,7 +40,7 @@ std::optional<BehindBecause> why_behind(const LoadResult& result, const OpenLoad
 /// the median response time, or a quarter or more of the 99th percentile. Two allowances always apply: the time to read
 /// the clock and submit a batch and, for the 99th percentile, twice the scheduling delay of a spinning thread on this
 /// host (`pause_ns`), because no generator can do better. Only what the lag adds to a percentile counts: if the lag
-/// affects other messages than those for which the queue is slow, the percentile is still the queue's.
+/// affects messages other than those that the queue delays, the percentile is still the queue's.
 std::string how_late(const LoadResult& result, double pause_ns) {
   constexpr double kLongestPause = 10'000;  // ns; a host with longer pauses is unsuitable for measuring tails
   struct Limit {

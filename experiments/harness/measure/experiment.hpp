@@ -77,9 +77,9 @@ struct TerminalTexts {
 
 /// Candidates of searches for the best settings and for capacities.
 struct Searching {
-  /// The experiment's own axes that are settings and not part of the question, with the values to try.
+  /// The experiment's own axes that are settings rather than part of the question, with the values to try.
   std::vector<AxisValues> settings = {};
-  /// The same for axes of the members of a point.
+  /// Likewise for the axes of a point's members.
   std::function<std::vector<AxisValues>(const Values&)> members = [](const Values&) {
     return std::vector<AxisValues>{};
   };

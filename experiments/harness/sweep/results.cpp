@@ -23,8 +23,8 @@ constexpr double kLongestByMessages = 86400;
 constexpr double kLongestPhase = 12;        // multiple of the requested seconds, because the pipe fills first
 constexpr double kUnstoppableSeconds = 30;  // added to a cell's maximum time
 
-/// Calls `strike` unless destroyed in time. Handles cells that hang without checking a stop flag, such as a kernel that
-/// never ends.
+/// Calls `strike` unless destroyed in time. Handles cells that hang without checking a stop flag, such as one whose
+/// kernel never ends.
 class Deadman {
  public:
   Deadman(double seconds, std::function<void()> strike)
