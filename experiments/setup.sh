@@ -197,7 +197,7 @@ apt_install() (
             s/^After this operation, \(.*\) of additional.*/, \1 on disk/p')
   tell "apt-get, including dependencies: ${sizes//$'\n'/}"
   "${apt[@]}" install -y --no-install-recommends "$@" || exit
-  if ((new_redis)); then   # nor may a service start at the next boot
+  if ((new_redis)); then   # no service may start at the next boot either
     if have systemctl; then "${as_root[@]}" systemctl disable redis-server.service || true; fi
     "${as_root[@]}" update-rc.d redis-server disable || true
   fi
@@ -351,7 +351,7 @@ install_cuda() {
   FEEDRATE_NVCC=$(find_nvcc) || say 'no CUDA toolkit found on this machine or on PyPI: building for the CPU only (remove .cuda to try again)'
 }
 
-# Whether this machine's driver shows a GPU.
+# Whether this machine's driver reports a GPU.
 has_gpu() {
   if have nvidia-smi; then
     [[ $(nvidia-smi -L 2>/dev/null) == GPU* ]]
@@ -377,8 +377,8 @@ cached() {   # cached PRESET VARIABLE
   [[ ! -e $FEEDRATE_ROOT/build/$1/CMakeCache.txt ]] || sed -n "s/^$2:[A-Z]*=//p" "$FEEDRATE_ROOT/build/$1/CMakeCache.txt"
 }
 
-# Decides whether this run needs CUDA: only a GPU can run it, and the tests check that it compiles. A folder configured
-# with CUDA keeps it, so that the commands do not undo each other's work.
+# Decides whether this run needs CUDA: only a GPU can run CUDA code, but the tests check that it compiles. A folder
+# configured with CUDA keeps it, so that the commands do not undo each other's work.
 decide_cuda() {
   local had
   [[ -z ${FEEDRATE_CUDA:-} ]] || return 0
@@ -424,7 +424,7 @@ configure() {
   fi
   say "configuring build/$preset"
   cd "$FEEDRATE_ROOT"
-  # A folder that was configured by hand would keep its other Python.
+  # A folder that was configured by hand would keep using its other Python.
   logged "configure-$preset" cmake --preset "$preset" '-U_Python3_*' "$@" || exit 1
   cd "$OLDPWD"
   printf '%s\n' "$key" >"$folder/.feedrate-key"

@@ -10,7 +10,7 @@ namespace feedrate {
 
 struct ClockWords;
 
-/// Relates a GPU's `globaltimer` to the host's clock, and gives event times on `globaltimer`.
+/// Relates a GPU's `globaltimer` to the host's clock, and converts event times to `globaltimer`.
 ///
 /// For a few milliseconds, a GPU thread and a host thread publish their clocks to each other through pinned memory. A
 /// value that one side reads was the other side's time a moment earlier, so each exchange bounds the difference between

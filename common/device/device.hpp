@@ -42,7 +42,7 @@ class LaunchedKernel : public Kernel {
   unsigned resident_blocks_that_fit(const ResidentShape&) const final { return 0; }
 };
 
-/// A kernel's launch for one batch of messages. The kernel must outlive it.
+/// The launch of a kernel for one batch of messages. The kernel must outlive this object.
 class BatchLaunch final : public Launchable {
  public:
   BatchLaunch(const Kernel& kernel, const BatchView& batch, unsigned block)
@@ -81,7 +81,7 @@ class Event {
   virtual ~Event() = default;
   /// Whether the event's last recording has been reached; an event that was never recorded is ready.
   virtual bool ready() = 0;
-  /// Time at which the event became ready, in ns of the device's clock. 0 unless the event was created as timed and
+  /// Time at which the event became ready, in ns of the device's clock. 0 unless the event is timed and was created
   /// after a reading of that clock (Device::read_clock).
   virtual std::uint64_t ready_ns() { return 0; }
   /// Nanoseconds from `earlier` to this event. Both must be ready timed events of the same device. Needs no reading of
@@ -133,8 +133,8 @@ class Stream {
 };
 
 /// Copies and kernels with dependencies, all queued by one call. The graph is built node by node; each `add` lists the
-/// nodes that must finish first. Between two launches, nodes may get new addresses or be left out; unchanged nodes cost
-/// nothing. Launches in flight are not affected. Throws Failure if the device reports an error.
+/// nodes that must finish first. Between two launches, nodes may be given new addresses or be left out; unchanged nodes
+/// cost nothing. Launches in flight are not affected. Throws Failure if the device reports an error.
 class Graph {
  public:
   using Node = std::size_t;

@@ -83,7 +83,7 @@ class Connection {
   std::size_t sent_ = 0;
   std::size_t unanswered_ = 0;
   unsigned times_made_ = 0;
-  bool alone_ = false;                  // no byte of `output_` is sent, and no earlier command is unanswered
+  bool alone_ = false;                  // no byte of `output_` has been sent, and no earlier command is unanswered
   std::uint64_t asked_ns_ = 0;          // start of the last command that was appended while no reply was outstanding
   std::uint64_t waiting_since_ns_ = 0;  // start of the wait for the next bytes
   std::vector<char> input_;

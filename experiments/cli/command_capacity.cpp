@@ -116,7 +116,7 @@ void add_capacity(Program& program) {
       ->take_all()
       ->capture_default_str();
   add_percent(*command, "resolution", options->resolution,
-              "how close together the two rates that bracket the answer must be");
+              "maximum relative distance between the two rates that bracket the answer");
   add_seconds(*command, "seconds-each", options->seconds_each, 0, 86400,
               "time limit per search, which then reports the bounds found so far; 0: no limit");
   options->common.add(*command);

@@ -45,7 +45,7 @@ gid_t group_of(const std::string& name) {
   return found->gr_gid;
 }
 
-/// Raises the limit of open files: each chunk needs one descriptor and each connection two, which may exceed the
+/// Raises the limit on open files: each chunk needs one descriptor and each connection two, which may exceed the
 /// default.
 void raise_descriptor_limit() {
   rlimit limit{};
@@ -118,7 +118,7 @@ class StoreSource final : public MetricsSource {
     const auto tell = [&](const char* name, const char* help, double value) {
       add({kFeedrateGauge, name, help, value});
     };
-    tell("feedrate_store_memory_bytes", "Limit of the store's memory in bytes.", found->limit);
+    tell("feedrate_store_memory_bytes", "Limit on the store's memory in bytes.", found->limit);
     tell("feedrate_store_chunk_bytes", "Bytes of device memory that the store has allocated.", found->chunks);
     tell("feedrate_store_tensor_bytes", "Bytes of tensors.", found->tensor_bytes);
     tell("feedrate_store_tensors", "Tensors that have a name.", found->tensors);

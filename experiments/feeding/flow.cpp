@@ -38,7 +38,7 @@ std::size_t leading_run(std::span<const std::uint64_t> ids) {
   return count;
 }
 
-/// Times of a portion: when the collector reached it and when it had verified it.
+/// Times at which the collector reached a portion and at which it had verified the portion.
 struct Moments {
   std::uint64_t found_ns, verified_ns;
 };
@@ -124,7 +124,8 @@ bool accept_run(Flow& flow, const Work& work, std::uint64_t first_id, std::uint6
 }
 
 /// Verifies, counts and times results. They are verified together, regardless of their ids, because this first access
-/// loads them from memory, and no branch has to wait for it. Then they are counted in runs of consecutive compared ids.
+/// loads them from memory, and no branch has to wait for it. Then they are counted in runs of consecutive ids, using
+/// the ids that were compared.
 void take(Flow& flow, const Work& work, const Pass& pass, const ConstMessages& results) {
   if (flow.ids.size() < results.count) flow.ids.resize(results.count);
   // Results of a queue that does no work have no ids; assume that they are the next ones.

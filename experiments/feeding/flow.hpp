@@ -43,7 +43,7 @@ struct Work {
   StageClock* stages = nullptr;  ///< clock of the pass; null while nothing is timed
 };
 
-/// Numbers of messages.
+/// Message counts.
 struct Counts {
   std::uint64_t sent = 0, received = 0, lost = 0, duplicated = 0, corrupted = 0, reordered = 0;
 };

@@ -13,8 +13,8 @@ namespace feedrate {
 namespace {
 
 constexpr std::size_t kMaxSamples = 120;  // samples take up to 15 KB per row
-// Boost clocks of a healthy GPU under load vary by about 10 % with temperature and chip; a drop of a quarter has a
-// cause.
+// Boost clocks of a healthy GPU under load vary by about 10 % with temperature and chip; a drop by a quarter has
+// another cause.
 constexpr double kLeastClock = 0.75;
 // Share of the CPU time that this process used. Repetitions on quiet machines agree to within about this much.
 constexpr double kMaxStolen = 0.02;
@@ -45,7 +45,7 @@ std::uint64_t throttles(const GpuSample& gpu) {
   return gpu.clock_reasons.value_or(0) & (at_work(gpu) ? kUnderLoad | kAlways : kAlways);
 }
 
-/// Rounds to the digits that are significant, because thousands of rows are stored.
+/// Rounds to the significant digits, because thousands of rows are stored.
 double rounded(double value, int decimals) {
   const double scale = std::pow(10, decimals);
   return std::round(value * scale) / scale;

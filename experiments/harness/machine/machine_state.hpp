@@ -27,7 +27,7 @@ struct Range {
 };
 /// Range over the samples that have the value.
 std::optional<Range> range_of(const MachineState&, std::optional<double> GpuSample::*value);
-/// Energy that the GPU used from the first to the last sample, by its own counter.
+/// Energy that the GPU used from the first to the last sample, according to its own counter.
 std::optional<double> energy_j(const MachineState&);
 /// Mean power: from the energy counter, which includes the time between samples, if there is one, else from the
 /// samples.

@@ -14,7 +14,7 @@ namespace feedrate {
 std::string cupti_unavailable();
 
 /// Connects NVTX ranges to CUPTI. At its first call NVTX loads the tool that an environment variable specifies, and
-/// never another one. So call this before the first range, and before the first thread, because it changes the
+/// never loads another one. So call this before the first range, and before the first thread, because it changes the
 /// environment. If the variable is already set, it is not changed. Does nothing without CUPTI.
 void prepare_ranges();
 
