@@ -203,8 +203,8 @@ apt_install() (
   fi
 )
 
-# Only the headers of valijson's package are needed, and it depends on 160 others (Qt, Poco …). So the package is
-# unpacked into this clone, which does not require root either.
+# Only the headers of valijson's package are needed, and the package depends on 160 others (Qt, Poco …). So the package
+# is unpacked into this clone, which does not require root either.
 install_valijson() {
   [[ -n $(lacking 'libvalijson-dev valijson/validator.hpp') ]] || return 0
   say 'fetching only the package libvalijson-dev, for its headers, into .deps'
@@ -235,7 +235,7 @@ venv_has() {   # venv_has REQUIREMENTS
 stamp_of() { echo "$FEEDRATE_ROOT/.venv/.stamp-${1//\//-}"; }
 python_ready() { venv_has requirements.txt && { [[ $FEEDRATE_PURPOSE != tests ]] || venv_has tests/requirements.txt; }; }
 
-# Whether a Python's packages satisfy the lower bounds in a requirements file.
+# Whether the packages of a Python installation satisfy the lower bounds in a requirements file.
 suffices() {   # suffices PYTHON REQUIREMENTS
   "$1" - "$FEEDRATE_ROOT/$2" 2>/dev/null <<'PYTHON'
 import importlib, importlib.metadata, re, sys
@@ -387,8 +387,8 @@ decide_cuda() {
   if has_gpu || [[ $FEEDRATE_PURPOSE == tests || ${had:-NOTFOUND} != *NOTFOUND ]]; then FEEDRATE_CUDA=AUTO; fi
 }
 
-# Prints the architectures to compile device code for: those of this machine's GPUs or, without a GPU, those of the
-# folder or 90.
+# Prints the architectures to compile device code for: those of this machine's GPUs or, without a GPU, the folder's, or
+# 90.
 architectures() {   # architectures PRESET
   local had gpus=''
   had=$(cached "$1" CMAKE_CUDA_ARCHITECTURES)

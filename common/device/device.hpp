@@ -33,7 +33,7 @@ class Kernel {
   virtual unsigned resident_blocks_that_fit(const ResidentShape&) const = 0;
 };
 
-/// A kernel for messages that has no resident form on a GPU.
+/// A message kernel that has no resident form on a GPU.
 class LaunchedKernel : public Kernel {
  public:
   void launch_resident_on_cuda(std::span<const LaneView>, const ResidentShape&, void*) const final {
@@ -81,8 +81,8 @@ class Event {
   virtual ~Event() = default;
   /// Whether the event's last recording has been reached; an event that was never recorded is ready.
   virtual bool ready() = 0;
-  /// Time at which the event became ready, in ns of the device's clock. 0 unless the event is timed and was created
-  /// after a reading of that clock (Device::read_clock).
+  /// Time at which the event became ready, in ns of the device's clock. 0 if the event is not timed, or as long as that
+  /// clock has not been read (Device::read_clock).
   virtual std::uint64_t ready_ns() { return 0; }
   /// Nanoseconds from `earlier` to this event. Both must be ready timed events of the same device. Needs no reading of
   /// the clock.
@@ -103,14 +103,14 @@ class Stream {
   virtual ~Stream() = default;
   virtual void copy_to_device(std::byte* device, const std::byte* host, std::size_t bytes) = 0;
   virtual void copy_to_host(std::byte* host, const std::byte* device, std::size_t bytes) = 0;
-  /// Queues copies that may run in any order among themselves, with one call if the device supports that
+  /// Queues copies that may run in any order relative to each other, with one call if the device supports that
   /// (`Device::copies_in_batches`).
   virtual void copy_batch(std::span<const Copy>, Direction) = 0;
   /// Copies between the memories of two devices.
   virtual void copy_to_peer(std::byte* to, const std::byte* from, std::size_t bytes) = 0;
   virtual void launch(const Launchable&) = 0;
   /// Like `launch`, but the kernel may begin before earlier work in the stream has ended, and waits for that work
-  /// itself (CUDA: programmatic dependent launch). If the device does not support this, it is the same as
+  /// itself (CUDA: programmatic dependent launch). If the device does not support this, the call is the same as
   /// `launch`.
   virtual void launch_early(const Launchable& launchable) { launch(launchable); }
   void launch(const Kernel& kernel, const BatchView& batch, unsigned block) {

@@ -8,7 +8,7 @@
 
 namespace feedrate::redis {
 
-/// Lifetime of a run's keys after the process that should have removed them, in milliseconds; a Redis argument.
+/// How long a run's keys outlive a process that did not remove them, in milliseconds, as a Redis argument.
 inline constexpr auto kLifetimeMs = "60000";
 
 /// Returns a unique name for a run: `prefix` and an id. The id is a hash tag of Redis Cluster, so that all keys of a

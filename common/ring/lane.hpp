@@ -81,8 +81,8 @@ class BasicLaneServer {
  public:
   FEEDRATE_HD BasicLaneServer(const LaneView& lane, LaneState* state) : lane_(lane), state_(state) {}
 
-  /// By counter: claims up to `most` published messages in contiguous slots, but no more than an equal share of the
-  /// waiting messages for each of `pollers`.
+  /// By counter: claims up to `most` published messages in contiguous slots, but at most an equal share of the waiting
+  /// messages for each of `pollers`.
   FEEDRATE_HD Poll poll(std::uint64_t most, unsigned pollers, Claim& claim) {
     while (true) {
       const std::uint64_t taken = next();

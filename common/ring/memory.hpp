@@ -114,8 +114,8 @@ struct SystemMemory {
 #endif
   }
 
-  /// Writes a unit on the host without passing through registers narrower than a unit; those accesses are most of the
-  /// host's cost per flagged message. `data`: the unit's twelve bytes; sixteen bytes must be readable.
+  /// Writes a unit on the host without passing through registers narrower than a unit, because unit accesses are most
+  /// of the host's cost per flagged message. `data`: the unit's twelve bytes; sixteen bytes must be readable.
   static void store_unit(Unit& at, const std::byte* data, std::uint32_t flag) {
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
     const __m128i kept =

@@ -10,9 +10,9 @@
 /// passed the number. Only the producer checks for free slots (published - released <= capacity); the server never has
 /// to. Each cursor has one writer, which stores it with release order after writing slots, and one reader, which loads
 /// it with acquire order before reading slots. No other ordering is needed. A request to stop is a bit of `published`
-/// itself, so that the server sees both with the single load that it polls with. Each side keeps a private copy of the
-/// peer's cursor and reads the cursor again only when the copy shows no messages or no free slots (as in
-/// rigtorp/SPSCQueue).
+/// itself, so that the server sees the request with the same single load that it uses to poll. Each side keeps a
+/// private copy of the peer's cursor and reads the cursor again only when the copy shows no messages or no free slots
+/// (as in rigtorp/SPSCQueue).
 namespace feedrate {
 
 /// Aligned to 128 bytes: no two cursors share a cache line, or a pair of lines that the host prefetches together.

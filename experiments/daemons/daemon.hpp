@@ -9,10 +9,10 @@
 
 namespace feedrate {
 
-/// Runs this executable with these arguments (the first is its name), without `--supervise`, as a child. Restarts it,
-/// with increasing pauses, whenever it is killed by a signal or exits with code 1. Returns when the child exits with
-/// any other code, or after SIGINT or SIGTERM, which it forwards. The result is the child's exit code, or 0 if no child
-/// was running.
+/// Runs this executable as a child with these arguments (the first is its name), but without `--supervise`. Restarts
+/// it, with increasing pauses, whenever it is killed by a signal or exits with code 1. Returns when the child exits
+/// with any other code, or after SIGINT or SIGTERM, which it forwards. The result is the child's exit code, or 0 if no
+/// child was running.
 int supervise(std::vector<std::string> arguments);
 
 /// Writes each further log line as a JSON object with `time` (ISO 8601, UTC), `level`, `process` and `message`.

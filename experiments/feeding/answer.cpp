@@ -12,7 +12,7 @@ namespace feedrate {
 namespace {
 
 constexpr std::size_t kLarge =
-    4096;  // bytes; payloads of this size and above are compared by bytes, smaller ones by messages
+    4096;  // bytes; payloads of this size and above are compared by byte rate, smaller ones by message rate
 
 std::string value_text(const std::string& category, const Answer::Place& place) {
   std::string text = !place.limited ? "" : category == "lone" ? "at most " : "at least ";

@@ -54,7 +54,7 @@ void record_stages(Flow& flow, const StageClock& clock, std::uint64_t sequence, 
   flow.stages.push_back(sample);
 }
 
-/// Whether a message belongs to the first window of a closed load, which meets an emptier pipe than all later ones.
+/// Whether a message belongs to a closed load's first window, whose messages meet an emptier pipe than all later ones.
 bool fills_the_pipe(const Flow& flow, const Work& work, const Pass& pass, std::uint64_t sequence) {
   return pass.schedule == nullptr && pass.messages == 0 && sequence < flow.first + work.point.window;
 }
@@ -137,7 +137,7 @@ void take(Flow& flow, const Work& work, const Pass& pass, const ConstMessages& r
   const bool staged = results.count > 1 ? work.stages != nullptr : range.has_value();
   const std::uint64_t found_ns = staged ? now_ns() : 0;
   Checked checked = check(flow, work, results, flow.ids.data());
-  // Such a queue's results are compared too, so that the comparison takes its time, but the outcome is ignored.
+  // Such a queue's results are compared too, because comparing takes time, but the outcome is ignored.
   if (!work.queue_works) checked = {true, true, next};
   std::uint64_t verified_ns = 0;
   const auto accept = [&](std::uint64_t first_id, std::uint64_t count) {

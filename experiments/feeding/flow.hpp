@@ -17,8 +17,8 @@
 
 namespace feedrate {
 
-/// One pass of load. It lasts `seconds`, or until exactly `messages` have been sent if that is not 0, or follows a
-/// schedule.
+/// One pass of load. It lasts for `seconds`, or until exactly `messages` have been sent if that number is not 0, or it
+/// follows a schedule.
 struct Pass {
   double seconds = 0.5;
   std::uint64_t messages = 0;
@@ -87,7 +87,7 @@ struct Flow {
   /// from that thread while nothing is in flight and before `start` is set.
   void begin(const Schedule* schedule);
 
-  /// The place in the schedule of the message with this sequence number.
+  /// Position in the schedule of the message with this sequence number.
   std::size_t place_of(std::uint64_t sequence) const { return (sequence - first) * producers + index; }
   std::uint64_t due_ns(std::uint64_t sequence) const { return start + due[sequence - first]; }
   /// Whether the pass can have sent all of these sequence numbers. The numbers from a corrupted id may be out of range.
@@ -148,10 +148,11 @@ void for_timed(std::uint64_t sequence, std::uint64_t count, std::uint64_t every,
     each(timed);
 }
 
-/// The collecting half of a flow: polls, verifies, counts and times until all sent messages have come back or `abort`.
+/// The collecting half of a flow: polls, verifies, counts and times results until all sent messages have come back or
+/// `abort` is set.
 void collect(Flow&, const Work&, const Pass&, const std::atomic<bool>& abort);
 
-/// The sending half of a closed load: keeps the window full until `stop`.
+/// The sending half of a closed load: keeps the window full until `stop` is set.
 void send_closed(Flow&, const Work&, const Pass&, const std::atomic<bool>& stop);
 /// The sending half of an open load: sends each message of the schedule when it is due, or as soon as there is room
 /// after that.

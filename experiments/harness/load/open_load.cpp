@@ -88,7 +88,8 @@ void describe_open_load(const LoadResult& result, const OpenLoad& load, Measurem
     const bool own = behind->cause == Cause::generator;
     measured.judge(own ? Status::invalid : Status::unsustainable, behind->cause, behind->evidence);
   }
-  // The row still counts as measured: the true response times lie between those without the generator's lag and these.
+  // The row still counts as measured: the true response times lie between those without the generator's lag and the
+  // measured ones.
   if (const std::string late = how_late(result, load.pause_ns); !late.empty()) {
     measured.flags.insert(Flag::late_generator);
     measured.details["load"]["late"] = late;

@@ -20,8 +20,8 @@ constexpr double kLeastClock = 0.75;
 constexpr double kMaxStolen = 0.02;
 // The kernel counts in ticks of 10 ms. One or two ticks may be due to the phase's alignment with them; three are not.
 constexpr double kLeastStolenSeconds = 0.025;
-// Involuntary context switches per second and core that this process keeps busy. With each thread on its own core up to
-// 15 were measured, with two threads on one core 40 and more (14 threads, results/reference/h200/capacity).
+// Involuntary context switches per second and core that this process keeps busy. With each thread on its own core, up
+// to 15 were measured; with two threads on one core, 40 and more (14 threads, results/reference/h200/capacity).
 constexpr double kMaxPreempted = 30;
 constexpr double kLeastBusy = 4;  // cores; with fewer, switches caused by the system would weigh too much
 
@@ -40,7 +40,7 @@ bool clock_was_chosen(const GpuSample& gpu) {
   return (gpu.clock_reasons.value_or(0) & clock_reason::kApplicationClocks) != 0;
 }
 
-/// The clock reasons that are neither idleness nor a user-set clock.
+/// The clock reasons other than idleness and a user-set clock.
 std::uint64_t throttles(const GpuSample& gpu) {
   return gpu.clock_reasons.value_or(0) & (at_work(gpu) ? kUnderLoad | kAlways : kAlways);
 }

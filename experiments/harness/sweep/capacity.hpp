@@ -73,7 +73,7 @@ struct Judged {
 struct Capacity {
   std::uint64_t low = 0, high = 0;  ///< low 0: not even the lowest rate was sustained; high 0: even the highest was
   std::uint64_t limit_at = 0;       ///< the lowest rate that was not sustained; 0: none
-  std::string limit;                ///< the reason why it was not
+  std::string limit;                ///< the reason why it was not sustained
   std::vector<Judged> rates;        ///< in order of rate and part
   std::vector<Probe> probes;        ///< every try, in order
 };
@@ -86,8 +86,8 @@ struct SearchSettings {
   double resolution = 0.05;  ///< relative distance between the two rates that bracket the answer
 };
 
-/// Searches for the boundary between sustained and unsustained rates (`RateTest` is the rule). An exception from a try
-/// ends the search.
+/// Searches for the boundary between sustained and unsustained rates (as decided by `RateTest`). An exception from a
+/// try ends the search.
 class CapacitySearch {
  public:
   using Try = std::function<Probe(std::uint64_t rate)>;

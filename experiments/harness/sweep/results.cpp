@@ -116,7 +116,7 @@ void Results::end(const Session& session) {
 Json Results::measure(Session& session, const Resolution& cell, unsigned repetition,
                       const std::function<void()>& restart, const std::function<void(Json&)>& label) {
   const RunSettings& settings = session.settings();
-  // A phase counted in messages may take any time: the load's own watchdog fires only if no results arrive.
+  // A phase counted in messages may take any amount of time: the load's own watchdog fires only if no results arrive.
   const double phases = settings.messages != 0
                             ? kLongestByMessages
                             : kLongestPhase * settings.seconds + kMaxWarmups * settings.warmup_seconds;
