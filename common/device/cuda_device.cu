@@ -11,8 +11,8 @@
 namespace feedrate {
 namespace {
 
-/// Makes CUDA load all kernels with the context. A kernel loaded at its first launch would wait for resident kernels to
-/// end. The driver reads the variable once, at the process's first CUDA call.
+/// Makes CUDA load all kernels when it creates the context. A kernel loaded at its first launch would wait for resident
+/// kernels to end. The driver reads the variable once, at the process's first CUDA call.
 void load_eagerly() { setenv("CUDA_MODULE_LOADING", "EAGER", 0); }
 
 class CudaResident final : public Resident {

@@ -128,7 +128,7 @@ class BasicRingServer {
     }
     return published_ - taken_;
   }
-  /// After `waiting`: whether there are no more messages to serve.
+  /// Whether there are no more messages to serve; valid after `waiting`.
   bool ended() const { return (stop_ & kStopNow) != 0 || (stop_ != 0 && published_ == taken_); }
   std::uint64_t taken() const { return taken_; }
   /// Takes the next `n` messages, which the caller will serve. More messages may be taken before these are completed.

@@ -20,8 +20,7 @@ struct StageSample {
 /// Times that messages took to reach each stage.
 struct StageDurations {
   std::array<Histogram, kStages> stages;  ///< ns, since the previous stage
-  std::uint64_t out_of_order =
-      0;  ///< number of times moved to the previous stage or the end because they were out of order
+  std::uint64_t out_of_order = 0;         ///< times moved to the previous stage or the end to restore the order
   std::uint64_t max_out_of_order_ns = 0;
 };
 /// Calls `each(stage, begin ns, end ns, moved ns)` for the timed stages of a message, in order, with times on the

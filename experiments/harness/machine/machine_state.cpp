@@ -163,8 +163,8 @@ std::optional<std::string> throttled(const HostUse& host) {
 }
 
 /// Two spinning threads on one core take turns of milliseconds, until the scheduler moves one of them to an idle core.
-/// For tens of milliseconds both then seem slow. On few cores the threads share on purpose. If the process may not use
-/// every core, it is unknown whether the idle cores are available to it.
+/// For tens of milliseconds both then seem slow. On few cores, threads share them on purpose. If the process may not
+/// use every core, it is unknown whether the idle cores are available to it.
 std::optional<std::string> crowded(const HostUse& host) {
   if (host.cores.size() <= kFewCores || host.allowed_cores != host.cores.size()) return std::nullopt;
   const double idle = static_cast<double>(host.cores.size()) - host.busy_cores();

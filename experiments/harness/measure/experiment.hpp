@@ -67,7 +67,7 @@ struct OfferedLoad {
   std::string without_own_lag = {};
 };
 
-/// What the terminal shows about an experiment.
+/// Texts that the terminal shows for an experiment.
 struct TerminalTexts {
   /// Summary of a sweep's rows; default: the best variant for each headline figure.
   std::function<std::unique_ptr<Summary>()> summary = {};
