@@ -28,7 +28,7 @@ struct LoadResult {
   std::uint64_t began_ns = 0;  ///< by the host's clock
   double ramp_seconds = 0;     ///< closed load: time until the first window had ended; not part of `seconds`
   bool ramped = true;          ///< the first window ended before its deadline
-  double seconds = 0;          ///< time in which `received` ended
+  double seconds = 0;          ///< time in which the `received` requests ended
   std::uint64_t received = 0;  ///< requests that ended in that time, checked
   Histogram latency;           ///< time until a request ended, from submission or, for open load, from its due time
   // Open load.

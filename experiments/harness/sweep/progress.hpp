@@ -51,7 +51,7 @@ class Progress {
   std::string head_, label_;
 };
 
-/// A warning if some of the points spin more threads than there are cores; else empty.
+/// A warning if some of the points need more spinning threads than there are cores; else empty.
 std::string crowded_text(const ExperimentInfo&, const std::vector<Resolution>& points, unsigned cores);
 
 /// The experiment's own summary; by default, the best variant and the runner-up for each headline figure.

@@ -51,7 +51,7 @@ struct Spec {
 /// `overrides` are "axis=values" and replace that axis in every part. Throws BadInput with the file and the key.
 Spec load_spec(const std::filesystem::path& file, const std::vector<std::string>& overrides);
 
-/// The same for a document; `where` identifies it in messages.
+/// Does the same for a document; `where` identifies it in messages.
 Spec parse_spec(Json document, const std::string& where, const std::vector<std::string>& overrides = {});
 
 /// Finds a spec by path, or by name in the folders of specs. Throws BadInput with a list of the known names.
