@@ -22,8 +22,8 @@ namespace feedrate {
 class Producer {
  public:
   virtual ~Producer() = default;
-  /// Returns up to `n` messages to be written in place. Empty means that the queue is full: try again later; nothing is
-  /// ever dropped. Repeated calls return the same messages until the next publish.
+  /// Returns up to `n` messages to be written in place; none if the queue is full. In that case, try again later:
+  /// nothing is ever dropped. Repeated calls return the same messages until the next publish.
   virtual Messages reserve(std::size_t n) = 0;
   /// Sends the first `n` reserved messages.
   virtual void publish(std::size_t n) = 0;
@@ -79,7 +79,7 @@ struct QueueConfig {
   /// but whose results are compared. May be empty.
   std::function<void(std::uint64_t first_id, const Messages&)> answers = {};
   WorkerMetrics* metrics = nullptr;  ///< counters of a worker in a separate process; may be null
-  bool resumed = false;              ///< for a worker in a separate process: it continues after it lost its server
+  bool resumed = false;              ///< for a worker in a separate process: it continues after losing its server
 
   std::size_t in_stride() const { return stride_of(point.payload); }
   std::size_t out_stride() const { return stride_of(workload.result_bytes(point.payload)); }
@@ -130,8 +130,7 @@ struct QueueEntry {
   bool uses_transfer = false;
   std::string service = {};  ///< name of the service that it needs
   bool resident = false;     ///< whether a resident kernel serves it
-  bool works =
-      true;  ///< false: no messages are transferred; results carry no ids, and comparing them only takes its time
+  bool works = true;  ///< false: transfers no messages; results have no ids and are compared only to take the time
   std::vector<Axis> axes = {};  ///< the queue's own axes
   std::function<std::unique_ptr<Queue>(const QueueConfig&)> make;
   /// Chooses the values that the point leaves open. Returns why the point is invalid; empty if it is valid.

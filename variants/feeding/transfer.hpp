@@ -47,12 +47,12 @@ struct TransferConfig {
   unsigned block;
   Values own = {};  ///< values of the transfer's own axes
   Limits limits = {};
-  const Point* point = nullptr;  ///< for transfers that choose by it; may be null
+  const Point* point = nullptr;  ///< for transfers whose choices depend on it; may be null
 };
 
-/// The time for a batch according to the machine's limits; `auto` chooses by it.
+/// The time for a batch according to the machine's limits, from which `auto` chooses.
 struct BatchTime {
-  /// Time until the next batch can follow: of the worker's thread, the bus or the GPU, whichever is longest.
+  /// Time until the next batch can follow: the longest of the times of the worker's thread, the bus and the GPU.
   double busy_ns;
   /// Time from the first call until the results have arrived, with nothing else in flight.
   double lone_ns;

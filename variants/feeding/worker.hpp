@@ -24,7 +24,8 @@ class Broker {
   virtual bool takes_any_order() const { return false; }
   /// Sends data that could not be sent at once. Never blocks.
   virtual void progress() {}
-  /// Accepts no new work: fetch returns only messages that the broker already holds. False until nothing is left.
+  /// Accepts no new work: fetch returns only messages that the broker already holds. Returns false until nothing is
+  /// left.
   virtual bool finish() { return true; }
 };
 
@@ -33,7 +34,7 @@ class Worker {
  public:
   Worker(Broker& broker, Transfer& transfer, StageClock* stages = nullptr)
       : broker_(broker), transfer_(transfer), stages_(stages) {}
-  /// Returns when `stop` was requested and all fetched batches are completed, or at once on `abandon`.
+  /// Returns when `stop` has been requested and all fetched batches are completed, or at once on `abandon`.
   void run(const std::stop_token& stop, const std::stop_token& abandon);
   std::uint64_t served() const { return served_; }
 

@@ -41,8 +41,7 @@ class Exporter {
   /// Creates a tensor and returns its address in the exporter's device memory.
   virtual std::byte* create(unsigned tensor) = 0;
   virtual Ticket ticket(unsigned tensor) = 0;
-  /// Makes the tensor's current contents available to importers. The writes of the exporter's device have
-  /// ended.
+  /// Makes the tensor's current contents available to importers. The exporter's device must have finished writing.
   virtual void offer(unsigned /*tensor*/) {}
   virtual void destroy(unsigned tensor) = 0;
 };
@@ -55,7 +54,7 @@ class Importer {
   /// Returns an offered tensor, in memory that the importer's device can read; copies that are still needed are queued
   /// on the stream.
   virtual const std::byte* take(unsigned tensor, Stream&) = 0;
-  /// Closes a tensor. No work that uses it is still running.
+  /// Closes a tensor. No work that uses it may still be running.
   virtual void close(unsigned tensor) = 0;
 };
 

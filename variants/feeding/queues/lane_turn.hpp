@@ -14,7 +14,7 @@ class LaneTurn {
   /// A turn ends after `most` messages, and at the first publish kLongestNs or more after the last turn's end.
   explicit LaneTurn(std::size_t most) : max_(most) {}
 
-  /// Notes that `count` more messages were published to the lane. Returns whether that ends the turn. `now()` returns
+  /// Records that `count` more messages were published to the lane. Returns whether that ends the turn. `now()` returns
   /// the time in ns and is called only if needed.
   template <class Now>
   bool ends(std::size_t count, Now&& now) {

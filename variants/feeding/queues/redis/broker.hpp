@@ -100,7 +100,7 @@ class RedisBroker final : public PartBroker {
     std::size_t n = 0;
     if (alone_out_) return std::nullopt;
     if (suspects() != Suspects::none) {
-      // A suspect may have killed its worker: serve it only when nothing else would be lost with this one.
+      // A suspect may have killed its worker: serve it only when nothing else would be lost with this worker.
       if (!idle()) return std::nullopt;
       n = fetch_suspect(slots, staging);
     } else {

@@ -25,7 +25,7 @@ class Moves {
   }
 
  private:
-  // Without a lease the worker takes nothing: all that its list holds was moved just now and is returned. KEYS: tasks,
+  // Without a lease the worker takes nothing: everything in its list was moved just now and is returned. KEYS: tasks,
   // processing, leases; ARGV: the worker, lifetime of the processing list in ms or 0.
   static constexpr std::string_view kSettle = R"lua(
 if not redis.call('ZSCORE', KEYS[3], ARGV[1]) then

@@ -38,7 +38,7 @@ class Redelivery {
   /// type of the tasks' key on the server, "list", "stream" or "zset".
   Redelivery(const RedisSettings&, std::string name, std::string incarnation, bool keeps, std::string kind,
              bool resumed);
-  /// Gives up the lease; other workers take over at once the tasks that are still held.
+  /// Gives up the lease, so that other workers take over the remaining tasks at once.
   ~Redelivery();
   Redelivery(const Redelivery&) = delete;
   Redelivery& operator=(const Redelivery&) = delete;
@@ -82,7 +82,7 @@ class Redelivery {
   std::uint64_t beat_sent_ns_ = 0;  // when the last heartbeat was sent
   std::uint64_t confirmed_ns_ = 0;  // when the last acknowledged heartbeat was sent
   bool resumed_, first_ = true, beating_ = false, asked_for_suspect_ = false;
-  bool more_ = false;  // the last heartbeat left more to take over
+  bool more_ = false;  // the last heartbeat left more tasks to take over
   std::size_t suspects_ = 0;
   std::optional<std::string> suspect_;
 };
