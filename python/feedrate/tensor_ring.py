@@ -43,7 +43,7 @@ class TensorRing:
     A tensor must be contiguous. Its address and its size in bytes must be multiples of 16, because the work handles
     pieces of 16 bytes. The call waits until the work that the tensor's owner has queued on its current stream is done,
     and only then sends the tensor. Work queued after the result has arrived sees the result. Do not use either tensor
-    before that.
+    before then.
     """
 
     def __init__(

@@ -39,7 +39,7 @@ struct Ticket {
 };
 
 /// Results for which no caller blocks: a list, and a file descriptor that is readable while the list may have entries.
-/// One wake-up tells an event loop about many results. A quiet mailbox has no descriptor; its reader polls with
+/// One wake-up notifies an event loop of many results. A quiet mailbox has no descriptor; its reader polls with
 /// Calls::collect().
 class Mailbox {
  public:

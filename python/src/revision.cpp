@@ -1,4 +1,4 @@
-// The revision changes with every commit. Only this file is compiled again then.
+// The revision changes with every commit, and only this file must then be compiled again.
 #include "generated/revision.hpp"
 
 namespace feedrate::python {

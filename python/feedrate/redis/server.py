@@ -8,7 +8,7 @@ from typing import Any
 import redis as _redis
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0  # seconds between two attempts, as in the C++ worker
-# Error codes for temporary states of a server. redis-py has classes for some of them, and drops the code then.
+# Error codes for temporary states of a server. redis-py has exception classes for some of them, which lack the code.
 _TEMPORARY_CODES = frozenset(
     (
         "BUSY", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "MISCONF", "NOREPLICAS", "OOM", "READONLY", "TRYAGAIN",
