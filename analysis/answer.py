@@ -102,7 +102,7 @@ def _variant_cells(results: Results, question: Question, point: pd.Series, shown
 
 
 def clearly_differ(question: Question, first: pd.Series, second: pd.Series) -> bool:
-    """Whether the intervals do not overlap. False if the second's figure is only a bound, as its true value may be
+    """Whether the intervals do not overlap. False if the second figure is only a bound, because its true value may be
     better."""
     better, worse = (first, second) if question.larger_is_better else (second, first)
     # The comparison is false if an end is NaN.

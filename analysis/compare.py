@@ -76,7 +76,7 @@ def write_comparison(
     noises: Sequence[str],
     fail_on: Sequence[str],
 ) -> int:
-    """Writes compare.md and compare.png, prints the former, and names on stderr the points that fail a gate. Returns
+    """Writes compare.md and compare.png, prints compare.md, and lists the points that fail a gate on stderr. Returns
     the exit code: 1 if any point fails. `noises` and `fail_on` are option values from the command line."""
     before, after = sides_of(directories, others)
     sides = load_all(before, "A"), load_all(after, "B")
@@ -106,7 +106,7 @@ def write_comparison(
 
 
 def finish(title: str, blocks: list[Block], found: Sequence[Compared], target: Path, name: str) -> int:
-    """Writes and prints the page, writes its plots, and names the points that fail a gate. Returns the exit code."""
+    """Writes and prints the page, writes its plots, and lists the points that fail a gate. Returns the exit code."""
     text = to_markdown(title, blocks)
     write_all(pngs([one.drawing for one in found], target) | {target / name: text})
     say(f"{text}\n{target / name}")

@@ -65,7 +65,7 @@ def counting(cells: pd.DataFrame) -> pd.Series:
 
 
 def legend(cells: pd.DataFrame) -> str:
-    """What the marks mean, with the number of rows; empty if no row that counts has a mark."""
+    """The meaning of the marks, with the number of rows; empty if no row that counts has a mark."""
     some = cells[counting(cells) | (cells["status"] == "unsustainable")]
     found = counts(some["flags"])
     return " ".join(f"{MARKS[code]} {count} of {len(some)} rows {LEGENDS[code]}." for code, count in found.items())

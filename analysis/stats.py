@@ -122,7 +122,7 @@ def apart(results: Results) -> Between:
 
 
 def explained(results: Results) -> list[str]:
-    """Sentences below a table of points: what the intervals include, what the marks mean, and which rows are unused."""
+    """Sentences below a table of points on the contents of the intervals, the meaning of the marks and unused rows."""
     cells = results.cells
     sentences = [separate_points_sentence(results), flags.legend(cells), flags.limited_sentence(cells), left_out(cells)]
     return [one for one in sentences if one]

@@ -38,7 +38,7 @@ class Place(Ranking):
 
     @property
     def clear(self) -> bool:
-        """Whether the best is clearly faster than the runner-up: false if an interval is missing or if the runner-up's
+        """Whether the best is clearly faster than the runner-up; false if an interval is missing or if the runner-up's
         rate is only a lower bound."""
         best, second = self.best, self.second
         return second is not None and best[f"{METRIC}_low"] > second[f"{METRIC}_high"] and not second["limited"]

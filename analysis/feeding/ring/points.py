@@ -1,4 +1,4 @@
-"""The points behind the ring's tables and figures, and the figures that these show."""
+"""The points behind the ring's tables and plots, and the metrics that these show."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
