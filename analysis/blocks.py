@@ -126,7 +126,7 @@ def _prices(results: Results) -> list[Block | str]:
 
 
 def _inline(blocks: list[Block]) -> list[Block | str]:
-    """The blocks with bold lines instead of headings, which would be in the page's contents."""
+    """The blocks with bold lines instead of headings, because headings would appear in the page's contents."""
     return [f"**{block.text}**" if isinstance(block, Heading) else block for block in blocks]
 
 

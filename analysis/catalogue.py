@@ -82,7 +82,7 @@ class Experiment:
         return units.of_unit(self.figures[figure].unit, self.kinds)
 
     def column(self, figure: str, percentile: str = "") -> str:
-        """The cells' column of a figure. Percentiles of the main time have no figure name."""
+        """The column of a figure in the cells. Percentiles of the main time are named without the figure."""
         if not percentile:
             return figure
         return percentile if figure == self.time else f"{self.figures[figure].stem}_{percentile}"

@@ -55,7 +55,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _page_options(command: argparse.ArgumentParser, block: str, option: str = "--page", file: str = "PAGE.md") -> None:
-    """Adds the options to write the output into a block of a page, or to check that block."""
+    """Adds the options for writing the output into a block of a page and for checking that block."""
     markers = f"a file with the lines <!-- {block}:begin --> and <!-- {block}:end --> to rewrite"
     command.add_argument(option, metavar=file, dest="page", help=markers)
     _check_option(command)

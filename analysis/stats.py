@@ -175,7 +175,7 @@ def best(candidates: pd.DataFrame, by: str, metric: str, largest: bool = True) -
 
 
 def main_work(measured: pd.DataFrame) -> str:
-    """The workload in latency figures: echo, which adds the least latency itself, or else the one measured most."""
+    """The workload in latency figures: echo, which adds the least latency, or else the workload measured most often."""
     works = measured["work"]
     return "echo" if (works == "echo").any() else works.value_counts().index[0]
 

@@ -142,7 +142,7 @@ EVIDENCE_NOTE = (
 
 
 def evidence_note(found: pd.DataFrame, cells: pd.DataFrame) -> str:
-    """How to read the table of `evidence`, and how many tries were discarded."""
+    """An explanation of the table of `evidence`, and the number of discarded tries."""
     tries = [(line["variant"], _tries(line, cells)) for _, line in found.iterrows()]
     lost = [(variant, int((some["cause"] == flags.DISTURBED).sum()), len(some)) for variant, some in tries]
     total, every = sum(count for _, count, _ in lost), sum(count for *_, count in lost)

@@ -145,7 +145,7 @@ def saturation(measured: pd.DataFrame) -> Table:
 
 
 def note(results: Results) -> str:
-    """How to read the tables of open loads."""
+    """An explanation of the tables of open loads."""
     note = f"{figure_text.NOTE} A point with a late generator also shows its lowest and its highest repetition."
     return f"{note} {flags.legend(results.cells[results.cells['open']])}".strip()
 

@@ -91,7 +91,7 @@ __device__ void serve_counted(const F& functor, const Group& team, const LaneVie
 }
 
 /// Number of flagged messages that one poll can read, given a team's registers and its `staging` bytes of shared
-/// memory. For lanes by flags.
+/// memory. Used for lanes by flags.
 inline __host__ __device__ unsigned messages_per_poll(const LaneView& lane, const ResidentShape& shape,
                                                       unsigned staging) {
   const unsigned in_registers = kUnitsPerThreadOfMany * (shape.block / shape.pollers) / lane.in_slot_units;
@@ -161,9 +161,9 @@ __device__ void serve_flagged(const F& functor, const Group& team, const LaneVie
 /// Serves by flags, several messages at a time: a poll reads the next slots, which are contiguous, and claims the
 /// complete messages together. It reads no cursor before the slots and needs no fence after the results, so a message
 /// waits for one round trip instead of three as in serve_counted. The cost is a third more bytes, plus the bytes that
-/// polls read in vain. A poll reads the cursor along with the slots. The messages that the cursor announces are claimed
-/// before the next poll, unseen, so that teams do not read the same slots. If these are fewer than the last poll found,
-/// the next poll also reads further slots, which another team may read as well.
+/// unsuccessful polls read. A poll reads the cursor along with the slots. The messages that the cursor announces are
+/// claimed before the next poll, unseen, so that teams do not read the same slots. If these are fewer than the last
+/// poll found, the next poll also reads further slots, which another team may read as well.
 template <class F, class Group, class Recorder>
 __device__ void serve_flagged_many(const F& functor, const Group& team, const LaneView& lane, LaneState* state,
                                    const ResidentShape& shape, const Recorder& recorder, unsigned poller,

@@ -163,7 +163,7 @@ class Tensor:
 
     @property
     def version(self) -> int:
-        """Number of the last published version; 0 if nothing was published yet and all elements are zero."""
+        """Number of the last published version; 0 if none has been published yet and all elements are zero."""
         return self._held.version
 
     def publish(self, stream: Any = None) -> int:

@@ -86,7 +86,7 @@ class Calls {
   void pause(bool on);
   /// Whether no kernel of this ring is on the GPU.
   bool resting() const;
-  /// Whether all messages sent have come back and no kernel of this ring is on the GPU.
+  /// Whether all messages sent have been answered and no kernel of this ring is on the GPU.
   bool parked();
   std::uint64_t in_flight() const { return in_flight_.load(std::memory_order_relaxed); }
   RingStats stats() const { return ring_.stats(); }

@@ -59,7 +59,7 @@ class Queue {
   /// Stops the serving side; with `drain`, only after all accepted messages are served and can be collected (a broker
   /// may keep the rest). Safe to call twice.
   virtual void stop(bool drain) = 0;
-  /// Throws Failure if the serving side has broken. The load generator calls it at intervals.
+  /// Throws Failure if the serving side has failed. The load generator calls this function at intervals.
   virtual void check() {}
   virtual Cost cost() const = 0;
   virtual Choices choices() const { return {}; }
@@ -87,8 +87,8 @@ struct QueueConfig {
 
 class Broker;  // variants/feeding/worker.hpp
 
-/// How often a message that is sent once is served if a fault occurs. Losses and duplicates that the guarantee allows
-/// do not fail a cell; they are counted and shown.
+/// Number of times that a message sent once is served if a fault occurs. Losses and duplicates that the guarantee
+/// allows do not fail a cell; they are counted and shown.
 enum class Delivery {
   exactly_once,   ///< in process: a fault ends the process
   at_most_once,   ///< a fault may lose a message; none is delivered twice
@@ -154,7 +154,7 @@ std::string names_of_queues(bool (*holds)(const QueueEntry&));
 /// The names of the services that these queues need.
 std::set<std::string> services_of_queues(bool (*holds)(const QueueEntry&));
 
-/// Why `slots` slots for messages and the same number for results cannot be allocated; empty if they can.
+/// Reason why `slots` slots for messages and the same number for results cannot be allocated; empty if they can.
 std::string why_too_many_slots(std::size_t slots, std::size_t message_bytes, std::size_t result_bytes);
 
 /// A `make` that constructs Q from its config.

@@ -67,11 +67,11 @@ struct TransferEntry {
   std::function<std::unique_ptr<Transfer>(const TransferConfig&)> make;
   /// States the GPU limits that bound the transfer at a point.
   std::function<void(const BoundedPoint&, Bounds&)> bounds = {};
-  /// Why the transfer cannot run on this device; empty if it can.
+  /// Reason why the transfer cannot run on this device; empty if it can.
   std::function<std::string(const DeviceInfo&)> why_unsupported = {};
   /// Returns nothing if the required limits are unknown. Without this function, `auto` never chooses the transfer.
   std::function<std::optional<BatchTime>(const BoundedPoint&, const Limits&)> batch_time = {};
-  /// Settings of its own axes that `auto` compares for lone messages, in addition to the defaults.
+  /// Settings of the transfer's own axes that `auto` compares for lone messages, in addition to the defaults.
   std::vector<Values> alone = {};
   /// The transfer's own axes that affect its speed, with the values that a search for the best settings tries.
   std::vector<AxisValues> search = {};

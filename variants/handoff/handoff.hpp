@@ -34,7 +34,7 @@ struct Config {
 /// The information with which an importer opens a tensor for the first time. The exporter keeps the descriptor.
 using Ticket = tensors::Handle;
 
-/// The side that owns the tensors, which are numbered from 0. One thread.
+/// The side that owns the tensors, which are numbered from 0. Used by one thread.
 class Exporter {
  public:
   virtual ~Exporter() = default;
@@ -46,7 +46,7 @@ class Exporter {
   virtual void destroy(unsigned tensor) = 0;
 };
 
-/// The side that computes. One thread.
+/// The side that computes. Used by one thread.
 class Importer {
  public:
   virtual ~Importer() = default;
@@ -69,7 +69,7 @@ struct Entry {
   std::string description;
   Copies copies;
   std::string service = {};  ///< name of the service that the way needs
-  /// Why the way cannot be used; empty if it can.
+  /// Reason why the way cannot be used; empty if it can.
   std::function<std::string(const Setting&)> why_unsupported = {};
   std::function<std::unique_ptr<Exporter>(const Config&)> exporter;
   std::function<std::unique_ptr<Importer>(const Config&)> importer;

@@ -66,8 +66,8 @@ const char* name_of(Words words, Value value) {
 }
 
 /// Whether copy engines move a batch of this size faster than SMs. The engines have the higher bandwidth in both
-/// directions, but each copy costs a fixed time; the crossover follows from the two ceilings and that cost. False if
-/// these are not known.
+/// directions, but each copy costs a fixed time; the crossover follows from the two ceilings and that cost. Returns
+/// false if these are unknown.
 bool worth_copying(std::size_t batch_bytes, const Limits& limits) {
   const auto engine = feedrate::value_of(limits, "copy_engine_both_bytes_per_second");
   const auto sm = feedrate::value_of(limits, "sm_echo_bytes_per_second"),

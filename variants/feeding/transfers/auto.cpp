@@ -8,7 +8,7 @@ namespace {
 
 constexpr auto kWithoutLimits = "pinned";
 
-/// A transfer, with non-default settings of its own axes.
+/// A transfer, with any non-default settings of its axes.
 struct Candidate {
   std::string name;
   Values own;

@@ -120,7 +120,7 @@ class RedisBroker final : public PartBroker {
     Staging& staging = staging_[batch.tag % staging_.size()];
     const auto& rejected = staging.taken.rejected;
     // Consecutive results for one producer go in one push; batches mostly hold long runs per producer. Rejected tasks
-    // are answered in their order.
+    // are answered in order.
     std::size_t answered = 0, retried = 0;
     for (std::size_t begin = 0, end = 0; begin < batch.out.count; begin = end + retried) {
       for (; answered < rejected.size() && rejected[answered].position <= begin; ++answered) answer(rejected[answered]);

@@ -37,8 +37,8 @@ inline std::vector<unsigned> served_by(unsigned worker, unsigned workers, unsign
   return mine;
 }
 
-/// Brokers for several partitions, polled in turn. If one has a suspect, which may kill the process, only that one is
-/// polled, and only when the others have no batch in flight.
+/// Brokers for several partitions, polled in turn. If a partition has a suspect, which may kill the process, only that
+/// partition is polled, and only when the others have no batch in flight.
 class PartitionedBroker final : public Broker {
  public:
   explicit PartitionedBroker(std::vector<std::unique_ptr<PartBroker>> parts) : parts_(std::move(parts)) {}

@@ -92,7 +92,7 @@ inline std::size_t unpack_tasks(std::string_view bytes, std::size_t& offset, Mes
   return n;
 }
 
-/// The same for results.
+/// Does the same for results.
 inline std::size_t unpack_results(std::string_view bytes, std::size_t& offset, Messages slots) {
   std::size_t n = 0;
   while (n < slots.count && offset < bytes.size()) {

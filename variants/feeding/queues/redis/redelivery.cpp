@@ -71,7 +71,7 @@ local function each_message(element, f, rest)
   end
   if at <= #element then rest(element:sub(at)) end
 end
--- A message is given up only after it was served alone: otherwise another one of its batch may be to blame.
+-- A message is abandoned only after it was served alone; otherwise another message of its batch may be to blame.
 local function blame(element, dead, alone)
   local what = 'worker ' .. dead .. ' died while it held the message'
   each_message(element, function(message)

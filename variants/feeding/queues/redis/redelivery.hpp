@@ -69,7 +69,7 @@ class Redelivery {
   unsigned max_attempts() const { return settings_.attempts; }
 
  private:
-  /// The arguments of every script (kShared), followed by those of one of them, which the caller keeps alive.
+  /// The arguments of every script (kShared), followed by `own`, those of one script. The caller keeps `own` alive.
   std::vector<std::string_view> arguments(std::initializer_list<std::string_view> own) const;
   void beat();
   void take_reply(const redisReply&, bool of_suspect);
