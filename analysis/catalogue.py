@@ -28,7 +28,7 @@ class Axis:
     kind: str = "number"
     default: object = 0
     values: tuple[str, ...] = ()
-    automatic: bool = False  # whether the value 0 lets the member choose
+    automatic: bool = False  # whether 0 means that the member chooses the value
     description: str = ""
 
     @property

@@ -35,7 +35,7 @@ def found(size: float, error: float, freedom: float, points: int) -> float:
 
     limit = student.isf(level, freedom)
     chance = float(nct.sf(limit, freedom, away))
-    # Far out, scipy's noncentral t returns NaN; the normal distribution is close enough there.
+    # In the far tail, scipy's noncentral t returns NaN; the normal distribution is close enough there.
     return chance if np.isfinite(chance) else float(ndtr(away - limit))
 
 

@@ -1,8 +1,8 @@
 """Open loads: messages are due at a rate that does not depend on the queue. Groups rows into points and points into
 curves.
 
-A point is sustained if every repetition was ok. A repetition with a late generator counts, and its response times
-include the generator's lag: it is marked, and the time without the lag is shown next to it if the row has that time.
+A point is sustained if every repetition was ok. A repetition with a late generator counts and is marked. Its
+response times include the generator's lag; the time without the lag is also shown if the row has it.
 """
 
 from functools import lru_cache
@@ -130,7 +130,7 @@ def plateau(curve: pd.DataFrame) -> pd.Series | None:
 
 
 def saturation(measured: pd.DataFrame) -> Table:
-    """For each curve, the highest sustained rate, and what happened at the lowest rate that was not sustained."""
+    """For each curve, the highest sustained rate, and the outcome at the lowest rate that was not sustained."""
     rows = []
     for _, curve in measured.groupby(["task", "variant"], sort=False):
         first = plateau(curve)

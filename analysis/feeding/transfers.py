@@ -1,5 +1,5 @@
-"""The best transfer for each payload and batch, with each transfer at the settings that a search found for it: compares
-the best with the runner-up and with the choice of `auto`."""
+"""The best transfer for each payload and batch, compared with the runner-up and with the choice of `auto`. Each transfer
+has the settings that a search found for it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -241,7 +241,7 @@ class Tensor:
         return {"shape": self.shape, "typestr": dtype.str, "data": data, "strides": strides, "version": 3}
 
     def next_half(self) -> NDArray[Any]:
-        """Returns the half to write the next version to, for a tensor whose first dimension is 2.
+        """Returns the half that will hold the next version, for a tensor whose first dimension is 2.
 
         `publish` completes the version. Until then, readers of the last version use the other half.
         """

@@ -1,4 +1,4 @@
-// The revision changes with every commit, and only this file must then be compiled again.
+// The revision changes with every commit. It has its own file, so that nothing else is compiled again.
 #include "generated/revision.hpp"
 
 namespace feedrate::python {

@@ -512,7 +512,7 @@ def test_python_function_needs_the_cpu():
 
 @pytest.mark.skipif(DEVICE != "cpu", reason="a Python function needs the CPU device")
 def test_function_may_drop_its_own_ring():
-    """The last reference is dropped on the thread that closing waits for."""
+    """The last reference is dropped on the thread for which closing the ring waits."""
     ran = run_code("""
         import feedrate, threading
         dropped = threading.Event()

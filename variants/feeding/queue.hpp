@@ -130,10 +130,11 @@ struct QueueEntry {
   bool uses_transfer = false;
   std::string service = {};  ///< name of the service that it needs
   bool resident = false;     ///< whether a resident kernel serves it
-  bool works = true;  ///< false: transfers no messages; results have no ids and are compared only to take the time
+  /// False if the queue transfers no messages. Its results have no ids and are compared only to include that cost.
+  bool works = true;
   std::vector<Axis> axes = {};  ///< the queue's own axes
   std::function<std::unique_ptr<Queue>(const QueueConfig&)> make;
-  /// Chooses the values that the point leaves open. Returns why the point is invalid; empty if it is valid.
+  /// Chooses the values that the point leaves open. Returns the reason why the point is invalid; empty if it is valid.
   std::function<std::string(Point&, Device&, const Workload&)> why_unsupported = {};
   /// Measures the limits that only this queue needs.
   std::function<void(LimitList&)> limits = {};

@@ -28,8 +28,8 @@ struct Batch {
 class Transfer {
  public:
   virtual ~Transfer() = default;
-  /// True if the batch was accepted; `poll` will return it. False, without any effect, if the transfer is busy; poll
-  /// first.
+  /// Returns true if the batch was accepted; `poll` will return it. Returns false, without any effect, if the transfer
+  /// is busy; poll first.
   virtual bool submit(const Batch&) = 0;
   /// Returns a batch whose results have arrived, if there is one. Batches may be returned in any order.
   virtual std::optional<Batch> poll() = 0;

@@ -16,7 +16,8 @@ namespace feedrate {
 class Broker {
  public:
   virtual ~Broker() = default;
-  /// Returns a batch to work on, if messages wait. Never blocks. The transfer's depth limits the batches in flight.
+  /// Returns a batch to work on, if messages are waiting. Never blocks. The transfer's depth limits the batches in
+  /// flight.
   virtual std::optional<Batch> fetch() = 0;
   /// Takes a fetched batch, with its results in `out`. Batches are completed in the order of fetching, or as they
   /// finish if the broker accepts any order.

@@ -84,7 +84,7 @@ def read(results: Results) -> pd.DataFrame:
 
 
 def _settings(point: dict, chosen: dict) -> dict:
-    """The values in effect of the point's axes: the queue's choice if a value was left to the queue. One mirror counts
+    """The effective values of the point's axes: the queue's choice if a value was left to the queue. One mirror counts
     as none."""
     values = {}
     for axis in NAMED:

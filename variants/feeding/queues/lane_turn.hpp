@@ -11,7 +11,7 @@ class LaneTurn {
  public:
   static constexpr std::uint64_t kLongestNs = 1000;  ///< slightly less than the time of one poll
 
-  /// A turn ends after `most` messages, and at the first publish kLongestNs or more after the last turn's end.
+  /// A turn ends after `most` messages, or at the first publish kLongestNs or more after the end of the last turn.
   explicit LaneTurn(std::size_t most) : max_(most) {}
 
   /// Records that `count` more messages were published to the lane. Returns whether that ends the turn. `now()` returns

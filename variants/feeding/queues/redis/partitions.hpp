@@ -2,8 +2,8 @@
 #include "common/redis/cluster.hpp"
 #include "variants/feeding/queues/redis/broker.hpp"
 
-/// A queue of several partitions: each has all the keys of a queue, in its own hash slot. A producer sends to one
-/// partition and gets its results there; a worker serves several partitions in turn.
+/// Queues with several partitions. Each partition has all the keys of a queue, in its own hash slot. A producer sends
+/// to one partition and gets its results there; a worker serves several partitions in turn.
 namespace feedrate::redis_queue {
 
 /// The prefix of partition `i` of `n`, with the partition's number in its hash tag. A single partition uses the queue's
