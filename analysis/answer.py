@@ -53,7 +53,7 @@ def _best(experiment: Experiment, figure, percentile: str) -> Question:
 
 
 def blocks(results: Results, questions: Sequence[Question], note: str = NOTE) -> list[Block]:
-    """The table and how to read it; empty if no row counts."""
+    """The table and its explanation; empty if no row counts."""
     found = table(results, questions)
     return [Heading(TITLE), found, Text(" ".join([note, *stats.explained(results)]), "note")] if found else []
 

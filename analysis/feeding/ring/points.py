@@ -113,7 +113,7 @@ def using(points: pd.DataFrame, axis: str, value) -> pd.DataFrame:
 
 
 def used(points: pd.DataFrame, axis: str) -> list:
-    """The values of an axis in effect, in order."""
+    """The effective values of an axis, in order."""
     return sorted({settings[axis] for settings in points["settings"]}, key=sort_key(axis))
 
 
