@@ -1,4 +1,4 @@
-// The revision changes with every commit. It has its own file, so that nothing else is compiled again.
+// The revision changes with every commit. It has its own file, so only this file is compiled again.
 #include "generated/revision.hpp"
 
 namespace feedrate::python {

@@ -103,7 +103,7 @@ def test_python_in_readme_runs(tmp_path):
     found = python("-c", code, cwd=tmp_path)
     printed = re.search(r"(\d+) answers, the first (\S+) of (\S+)", found.stdout)
     assert found.returncode == 0 and printed, found
-    assert 1 <= int(printed[1]) <= 512 and printed[2] == printed[3], "expected 1 to 512 results, starting with that of the first row"
+    assert 1 <= int(printed[1]) <= 512 and printed[2] == printed[3], "expected 1 to 512 answers, first row first"
 
 
 def test_examples_on_the_page_run_as_printed(tmp_path, socket):
