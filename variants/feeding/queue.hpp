@@ -130,7 +130,7 @@ struct QueueEntry {
   bool uses_transfer = false;
   std::string service = {};  ///< name of the service that it needs
   bool resident = false;     ///< whether a resident kernel serves it
-  /// False if the queue transfers no messages. Its results have no ids and are compared only to include that cost.
+  /// False if the queue transfers no messages. Its results have no ids; comparing them only adds the usual cost.
   bool works = true;
   std::vector<Axis> axes = {};  ///< the queue's own axes
   std::function<std::unique_ptr<Queue>(const QueueConfig&)> make;
