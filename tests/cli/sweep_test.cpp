@@ -202,7 +202,7 @@ TEST_F(Sweep, SearchMeasuresItsWinnerAgain) {
   // halving_test.cpp in tests/experiments/harness/sweep checks with simulated time that the search then ends.
   for (const char* queue : {"host_polled", "gpu_ring"})
     EXPECT_GE(spent[queue], 0.4) << "the search uses its full budget";
-  for (const char* said : {"these are not GPU results", "NOT GPU results", "small, 64B", "lone, 64B", "then"})
+  for (const char* said : {"these are not GPU results", "NOT GPU results", "small, 64B", "lone, 64B", "next: "})
     EXPECT_NE(outcome.err.find(said), std::string::npos) << outcome.err;
 }
 
