@@ -62,7 +62,9 @@ def mark(point, *metrics: str) -> str:
 
 
 def _times(factor: float | None) -> str:
-    return "too far apart" if factor is None else f"{factor:.2g} times"
+    if factor is None:
+        return "too far apart"
+    return f"{factor:.2g} times" if factor < 99.5 else f"{factor:.0f} times"
 
 
 def summary(experiment: Experiment, measured: pd.DataFrame) -> list[str]:

@@ -94,7 +94,7 @@ Spec FolderOptions::load(CommonOptions& common, CLI::App& command) const {
   if (!out.empty() && resuming()) throw BadInput("--out", out, "no value if --resume is given");
   const fs::path file =
       spec.empty() && resuming() ? fs::path(resume) / "spec.json" : find_spec(spec.empty() ? standard_spec : spec);
-  Spec loaded = load_spec(file, axes);
+  Spec loaded = load_spec(file, {axes});
   apply_run(loaded.document.value("run", Json::object()), file.string(), command);
   loaded.document["run"] = run_of(common.run);  // a resume needs the settings from the command line
   return loaded;

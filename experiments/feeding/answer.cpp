@@ -21,7 +21,7 @@ std::string value_text(const std::string& category, const Answer::Place& place) 
   if (category == "lone") text += "p50 " + format_ns(place.value.median);
   text += place.value.spread_text();
   if (place.unstable) text += ", unstable";
-  if (place.disturbed) text += ", disturbed";
+  if (place.disturbed) text += ", every run disturbed";
   return text;
 }
 
@@ -110,13 +110,13 @@ std::string Answer::text() const {
   for (const Category& category : categories()) {
     const auto& places = category.places;
     const auto line = [&](const std::string& head, const Place& place) {
-      text += fmt::format("  {:<15} {:<23} {}\n", head, place.variant, value_text(category.name, place));
+      text += fmt::format("  {:<18} {:<23} {}\n", head, place.variant, value_text(category.name, place));
     };
     line(fmt::format("{}, {}B", category.name, format_count(category.payload)), places[0]);
     if (const std::string& settings = places[0].settings; !settings.empty()) {
       text += "    " + wrapped("with" + settings, 9, kColumns - 4) + "\n";
     }
-    if (places.size() > 1) line("  then, " + against(places[0], places[1]), places[1]);
+    if (places.size() > 1) line("  next: " + against(places[0], places[1]), places[1]);
   }
   if (text.empty()) return text;
   const bool cpu = points_.begin()->second.cpu;

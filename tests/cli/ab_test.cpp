@@ -90,5 +90,33 @@ TEST_F(Ab, InvalidComparisonsAreRejected) {
   EXPECT_EQ(place_.contents(), Words{"s.json"});
 }
 
+TEST_F(Ab, InvalidAxisOfOneSideLeavesNothing) {
+  const std::vector<std::pair<Words, std::string>> all{
+      {{"--a-axis", "window=huge"}, "--a-axis window: "},
+      {{"--b-axis", "queue=nowhere"}, "--b-axis queue: invalid value 'nowhere'; allowed: gpu_ring"},
+      {{"--b-axis", "winow=8"}, "--b-axis: invalid value 'winow'; allowed: one of queue"},
+      {{"--a-axis", "window"}, "--a-axis: invalid value 'window'; allowed: name=values"},
+      {{"--a-axis", "window=1,2"}, "--a-axis gives 4 points, but --b-axis 2"}};
+  for (const auto& [words, said] : all) {
+    for (const bool planned : {false, true}) {
+      Words given = words;
+      if (planned) given.emplace_back("--dry-run");
+      const Outcome outcome = ab(given);
+      EXPECT_EQ(outcome.code, 2) << said;
+      EXPECT_NE(outcome.err.find(said), std::string::npos) << outcome.err;
+      EXPECT_EQ(outcome.err.find("pairs each"), std::string::npos) << "announced: " << outcome.err;
+      EXPECT_EQ(place_.contents(), Words{"s.json"}) << said;
+    }
+  }
+}
+
+TEST_F(Ab, InvalidInputFoundByASideLeavesNothing) {
+  const Outcome other = place_.run({"ab", "s.json", "--device", "cpu", "--out", "new/out", "--pairs", "4", "--other",
+                                    executable(), "--a-axis", "queue=nowhere"});
+  EXPECT_EQ(other.code, 2);
+  EXPECT_NE(other.err.find("feedrate: side A: --axis queue: invalid value 'nowhere'"), std::string::npos) << other.err;
+  EXPECT_EQ(place_.contents(), Words{"s.json"});
+}
+
 }  // namespace
 }  // namespace feedrate::cli_test

@@ -170,8 +170,9 @@ TEST_F(Sweep, PartsAreCombinedWithoutDuplicates) {
   EXPECT_EQ(lines.size(), 3u) << "null with 128 bytes is in both parts";
 }
 
+// Few messages: with threads that share cores, a lone message takes up to 50 ms.
 TEST_F(Sweep, SearchMeasuresItsWinnerAgain) {
-  place_.write("s.json", R"({"run": {"messages": 200, "warmup": 0, "repetitions": 3}, "parts": [
+  place_.write("s.json", R"({"run": {"messages": 40, "warmup": 0, "repetitions": 3}, "parts": [
       {"axes": {"queue": ["host_polled", "gpu_ring"], "transfer": "pinned", "payload": 64, "producers": 1},
        "search": {"goal": "messages_per_second", "seconds": 0.4, "axes": {"window": [1, 64, 256], "batch": [1, 64]}}},
       {"axes": {"queue": ["host_polled", "gpu_ring"], "payload": 64, "window": 1, "producers": 1}}]})");
@@ -201,7 +202,7 @@ TEST_F(Sweep, SearchMeasuresItsWinnerAgain) {
   // halving_test.cpp in tests/experiments/harness/sweep checks with simulated time that the search then ends.
   for (const char* queue : {"host_polled", "gpu_ring"})
     EXPECT_GE(spent[queue], 0.4) << "the search must use its full budget";
-  for (const char* said : {"these are not GPU results", "NOT GPU results", "small, 64B", "lone, 64B", "then"})
+  for (const char* said : {"these are not GPU results", "NOT GPU results", "small, 64B", "lone, 64B", "next: "})
     EXPECT_NE(outcome.err.find(said), std::string::npos) << outcome.err;
 }
 

@@ -65,10 +65,20 @@ double relative_to_mean(double half_width, std::span<const double> values) {
   return mean == 0 || values.empty() ? kInfinite : half_width / std::abs(mean);
 }
 
+namespace {
+
+/// Two significant digits, never in scientific notation.
+std::string factor_text(double factor) {
+  return factor < 99.5 ? fmt::format("{:.2g}", factor) : fmt::format("{:.0f}", factor);
+}
+
+}  // namespace
+
 std::string Estimate::spread_text() const {
   if (!reach) return "";
   const double factor = std::exp(*reach);
-  return factor < 1.3 ? fmt::format(" ± {:.0f} %", 100 * (factor - 1)) : fmt::format(" within {:.2g} x", factor);
+  return factor < 1.3 ? fmt::format(" ± {:.0f} %", 100 * (factor - 1))
+                      : fmt::format(" within {} ×", factor_text(factor));
 }
 
 Estimate estimate_of(std::vector<double> values) {
@@ -80,10 +90,10 @@ Estimate estimate_of(std::vector<double> values) {
 }
 
 std::string comparison(const Estimate& one, const Estimate& other) {
-  if (!one.reach || !other.reach) return "once";
+  if (!one.reach || !other.reach) return "no interval";
   const double apart = std::abs(std::log(one.median / other.median));
   if (apart <= *one.reach + *other.reach) return "unclear";
-  return std::exp(apart) < 99.5 ? fmt::format("{:.2g} x", std::exp(apart)) : fmt::format("{:.0f} x", std::exp(apart));
+  return factor_text(std::exp(apart)) + (other.median < one.median ? " × less" : " × more");
 }
 
 std::string best_heading(bool cpu) {
