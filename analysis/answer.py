@@ -54,7 +54,7 @@ def _best(experiment: Experiment, figure, percentile: str) -> Question:
 
 
 def blocks(results: Results, questions: Sequence[Question], note: str = NOTE) -> list[Block]:
-    """The table and how to read it; empty if no row counts."""
+    """The table and its explanation; empty if no row counts."""
     found = table(results, questions)
     return [Heading(TITLE), found, Text(" ".join([note, *stats.explained(results)]), "note")] if found else []
 
@@ -97,7 +97,6 @@ def _row(results: Results, question: Question, measured: pd.DataFrame, shown: li
 def _variant_cells(results: Results, question: Question, point: pd.Series, shown: list[str]) -> list[str]:
     """The variant with its settings, and its figure."""
     where = tables.place(results, point, shown)
-    figure = ranked_figure(
-        question.formatter, point, question.metric, question.larger_is_better, question.stable_if
-    )
+    metric, larger = question.metric, question.larger_is_better
+    figure = ranked_figure(question.formatter, point, metric, larger, question.stable_if)
     return [f"{point['variant']}\n{where}".strip(), figure]

@@ -23,7 +23,7 @@ class Ranking:
 
 def clearly_better(first: pd.Series, second: pd.Series, metric: str, larger: bool) -> bool:
     """Whether the first is better and the intervals do not overlap. False without an interval, or if the second's
-    figure is only a bound, as its true value may be better."""
+    figure is only a bound, because its true value may be better."""
     better, worse = (first, second) if larger else (second, first)
     # The comparison is false if an end is NaN.
     return bool(better[f"{metric}_low"] > worse[f"{metric}_high"] and not second["limited"])
