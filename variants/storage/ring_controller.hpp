@@ -6,7 +6,6 @@
 #include <exception>
 #include <mutex>
 #include <span>
-#include <string>
 #include <thread>
 #include <vector>
 
@@ -39,7 +38,7 @@ class RingController {
     RingFault fault = RingFault::none;
   };
   explicit RingController(const Config&);
-  /// Ends the commands under way first.
+  /// Cancels the commands under way and waits until they have ended.
   ~RingController();
   RingController(const RingController&) = delete;
   RingController& operator=(const RingController&) = delete;
@@ -71,10 +70,12 @@ class RingController {
   void begin(Uring&, std::size_t lane, const nvme::Command&);
   void queue(Uring&, std::size_t slot);
   bool collect(Uring&);
+  void send(Uring&);
   bool release_held();
   void end(std::size_t slot, nvme::Status);
   void post(const Active&, nvme::Status);
-  std::string why_invalid(const nvme::Command&) const;
+  /// The name of the first invalid field; null if there is none.
+  const char* why_invalid(const nvme::Command&) const;
 
   Config config_;
   std::vector<Lane> lanes_;
