@@ -58,19 +58,22 @@ class Module {
 class Kvikio final : public Engine {
  public:
   explicit Kvikio(const EngineConfig& config)
-      : operation_(config.operation), slots_(config.depth), transfers_(config.depth) {
+      : named_(config.files), operation_(config.operation), slots_(config.depth), transfers_(config.depth) {
     const KvikioOptions own = own_axes_of_kvikio().of(config.own);
     module_->configure(own.threads, config.block, config.direct);
-    for (const File& file : config.files) {
-      void* const opened = module_->open(file.path.c_str(), config.operation == Operation::write, text_);
-      if (opened == nullptr) {
-        close();
-        throw Failure(fmt::format("cannot open {} with KvikIO: {}", file.path, text_));
-      }
-      files_.push_back(opened);
+    try {
+      open();
+    } catch (...) {
+      close();
+      throw;
     }
   }
-  ~Kvikio() override { close(); }
+  ~Kvikio() override {
+    for (void* const transfer : transfers_) {
+      if (transfer != nullptr) module_->abandon(transfer);
+    }
+    close();
+  }
   Kvikio(const Kvikio&) = delete;
   Kvikio& operator=(const Kvikio&) = delete;
 
@@ -94,19 +97,30 @@ class Kvikio final : public Engine {
     });
     return slots_.poll(ended);
   }
+  bool reopen() override {
+    close();
+    open();
+    return true;
+  }
   std::map<std::string, std::string> path() const override {
     return {{"mode", "KvikIO, cuFile in compatibility mode or POSIX"}};
   }
 
  private:
-  void close() {
-    for (void* const transfer : transfers_) {
-      if (transfer != nullptr) module_->abandon(transfer);
+  void open() {
+    for (const File& file : named_) {
+      void* const opened = module_->open(file.path.c_str(), operation_ == Operation::write, text_);
+      if (opened == nullptr) throw Failure(fmt::format("cannot open {} with KvikIO: {}", file.path, text_));
+      files_.push_back(opened);
     }
+  }
+  void close() {
     for (void* const file : files_) module_->close(file);
+    files_.clear();
   }
 
   const Module& module_ = Module::instance();
+  std::span<const File> named_;
   Operation operation_;
   Slots slots_;
   std::vector<void*> files_;
