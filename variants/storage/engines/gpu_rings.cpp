@@ -221,8 +221,10 @@ Buffer copied(Device& device, Stream& stream, std::span<const T> values) {
   } else {
     why = fmt::format("the file ended: {} of {} bytes", outcome.bytes(), config.block);
   }
-  throw Failure(
-      fmt::format("read of {} bytes at offset {} of {}: {}", config.block, offset, config.files[file].path, why));
+  const std::string text =
+      fmt::format("read of {} bytes at offset {} of {}: {}", config.block, offset, config.files[file].path, why);
+  accesses.failing(text);
+  throw Failure(text);
 }
 
 /// Device threads access blocks by themselves.
