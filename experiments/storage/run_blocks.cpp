@@ -158,6 +158,9 @@ class Runner {
       const std::string why = fmt::format("{}: {}", load.oldest(), failure.what());
       progress_.note(why);
       throw Failure(why);
+    } catch (const Failure& failure) {
+      progress_.note(failure.what());
+      throw;
     }
   }
   void run_passes(Seen& seen) {

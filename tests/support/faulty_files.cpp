@@ -115,10 +115,9 @@ class Server {
     const std::vector<char>& data = nodes_[id].data;
     const std::size_t begin = std::min<std::size_t>(in.offset, data.size());
     std::size_t bytes = std::min<std::size_t>(in.size, data.size() - begin);
-    const bool direct = (in.flags & O_DIRECT) != 0;
     int error = fails(in.offset, in.size) ? faults_.read_error.load() : 0;
-    if (direct && faults_.interrupts != 0 && ++direct_reads_ % faults_.interrupts == 0) error = EINTR;
-    const std::size_t most = direct ? faults_.longest_read.load() : 0;
+    if (faults_.interrupts != 0 && ++reads_ % faults_.interrupts == 0) error = EINTR;
+    const std::size_t most = faults_.longest_read;
     if (error != 0 || (most != 0 && bytes > most)) ++faults_.injected;
     if (most != 0) bytes = std::min(bytes, most);
     answer(unique, error, data.data() + begin, error == 0 ? bytes : 0);
@@ -158,7 +157,8 @@ class Server {
         out.major = FUSE_KERNEL_VERSION;
         out.minor = FUSE_KERNEL_MINOR_VERSION;
         out.max_readahead = body<fuse_init_in>().max_readahead;
-        out.flags = FUSE_ASYNC_READ | FUSE_BIG_WRITES;
+        out.flags = FUSE_ASYNC_READ | FUSE_BIG_WRITES | FUSE_INIT_EXT;
+        out.flags2 = 1u << 4;  // FUSE_DIRECT_IO_ALLOW_MMAP, which older headers do not have
         out.max_write = kLargestWrite;
         out.time_gran = 1;
         out.max_background = 64;
@@ -191,8 +191,11 @@ class Server {
         nodes_[find(id, text(0))].parent = 0;
         return fail(0);
       case FUSE_OPEN:
-      case FUSE_OPENDIR:
-        return answer(fuse_open_out{});
+      case FUSE_OPENDIR: {
+        fuse_open_out out{};
+        out.open_flags = faults_.past_cache ? FOPEN_DIRECT_IO : FOPEN_KEEP_CACHE;
+        return answer(out);
+      }
       case FUSE_READ:
         if (faults_.holds_reads) {
           ++faults_.injected;
@@ -230,7 +233,7 @@ class Server {
   std::vector<char> buffer_;
   std::vector<Node> nodes_;
   std::vector<Held> held_;
-  unsigned direct_reads_ = 0;
+  unsigned reads_ = 0;
 };
 
 [[noreturn]] void fail_with_errno(const char* what) { throw std::system_error(errno, std::generic_category(), what); }

@@ -18,9 +18,11 @@ class FaultyFiles {
     std::atomic<int> read_error{0}, write_error{0}, sync_error{0};  ///< errno values; 0: none
     std::atomic<std::uint64_t> begin{0};                            ///< offset of the first byte that fails
     std::atomic<std::uint64_t> end{std::numeric_limits<std::uint64_t>::max()};
-    std::atomic<bool> holds_reads{false};    ///< reads do not return until this is false again
-    std::atomic<unsigned> interrupts{0};     ///< every n-th direct read returns EINTR
-    std::atomic<unsigned> longest_read{0};   ///< bytes that a direct read returns at most; 0: all
+    std::atomic<bool> holds_reads{false};  ///< reads do not return until this is false again
+    /// Reads do not use the page cache, where a short read would mean the end of the file. For files opened later.
+    std::atomic<bool> past_cache{false};
+    std::atomic<unsigned> interrupts{0};     ///< every n-th read returns EINTR; 0: none
+    std::atomic<unsigned> longest_read{0};   ///< bytes that a read returns at most; 0: all
     std::atomic<std::uint64_t> injected{0};  ///< number of faults so far
   };
 

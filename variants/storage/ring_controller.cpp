@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <future>
 #include <limits>
 #include <utility>
 
@@ -27,14 +28,24 @@ RingController::RingController(const Config& config)
     : config_(config), descriptors_(config.files.all()), active_(config.depth) {
   for (const rings::Queue& queue : config.queues) lanes_.push_back({queue});
   for (std::size_t i = config.depth; i-- > 0;) free_.push_back(i);
-  thread_ = std::jthread([this](const std::stop_token& stop) {
+  std::promise<void> ready;
+  thread_ = std::jthread([this, &ready](const std::stop_token& stop) {
+    std::optional<Uring> ring;
     try {
-      serve(stop);
+      open(ring);
+    } catch (...) {
+      ready.set_exception(std::current_exception());
+      return;
+    }
+    ready.set_value();
+    try {
+      serve(*ring, stop);
     } catch (...) {
       const std::lock_guard lock(mutex_);
       failure_ = std::current_exception();
     }
   });
+  ready.get_future().get();
 }
 
 RingController::~RingController() = default;
@@ -44,12 +55,16 @@ void RingController::check() {
   if (failure_) std::rethrow_exception(failure_);
 }
 
-void RingController::serve(const std::stop_token& stop) {
-  Uring ring(static_cast<unsigned>(config_.depth), IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN);
+void RingController::open(std::optional<Uring>& opened) const {
+  Uring& ring =
+      opened.emplace(static_cast<unsigned>(config_.depth), IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN);
   Uring::check(::io_uring_register_files(ring.get(), descriptors_.data(), static_cast<unsigned>(descriptors_.size())),
                "io_uring: registering the files");
   const iovec memory{config_.staging.data(), config_.staging.size()};
   Uring::check(::io_uring_register_buffers(ring.get(), &memory, 1), "io_uring: registering the staging memory");
+}
+
+void RingController::serve(Uring& ring, const std::stop_token& stop) {
   Backoff backoff;
   try {
     while (!stop.stop_requested()) {

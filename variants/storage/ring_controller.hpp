@@ -5,6 +5,7 @@
 #include <deque>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <thread>
 #include <vector>
@@ -37,6 +38,7 @@ class RingController {
     bool punts = false;                    ///< the kernel's workers run each request (IOSQE_ASYNC)
     RingFault fault = RingFault::none;
   };
+  /// Throws Failure if io_uring cannot be set up.
   explicit RingController(const Config&);
   /// Cancels the commands under way and waits until they have ended.
   ~RingController();
@@ -65,7 +67,8 @@ class RingController {
     nvme::Status status;
     std::uint64_t due_ns, after;  ///< time, and number of completions, after which it is posted
   };
-  void serve(const std::stop_token&);
+  void open(std::optional<Uring>&) const;
+  void serve(Uring&, const std::stop_token&);
   bool take(Uring&);
   void begin(Uring&, std::size_t lane, const nvme::Command&);
   void queue(Uring&, std::size_t slot);

@@ -30,6 +30,7 @@ struct TestedEngine {
   Values values;
   bool writes = true, direct = true, pins = true;
 };
+void PrintTo(const TestedEngine& engine, std::ostream* out) { *out << engine.name; }
 const std::vector<TestedEngine>& engines_to_test() {
   static const auto word = [](const char* text) { return std::string(text); };
   static const std::vector<TestedEngine> kEngines{
@@ -52,13 +53,15 @@ struct ErrorCase {
   /// Why an engine cannot meet the case; empty if it can.
   std::function<std::string(const TestedEngine&)> why_not = [](const TestedEngine&) { return std::string(); };
 };
+void PrintTo(const ErrorCase& one, std::ostream* out) { *out << one.name; }
 std::string needs_writing(const TestedEngine& engine) { return engine.writes ? "" : "only reads"; }
+std::string needs_calls(const TestedEngine& engine) { return engine.direct ? "" : "reads pages"; }
 std::string needs_direct(const TestedEngine& engine) { return engine.direct ? "" : "does not use O_DIRECT"; }
 std::string needs_pinning(const TestedEngine& engine) { return engine.pins ? "" : "pins no memory"; }
 
 const std::vector<ErrorCase>& cases() {
   static const std::vector<ErrorCase> kCases{
-      {"short reads", "ok", "", needs_direct},
+      {"short reads", "ok", "", needs_calls},
       {"file truncated while it is read", "failed", "file, offset, sizes"},
       {"file replaced", "failed", "file"},
       {"file removed", "failed", "file"},
@@ -95,7 +98,7 @@ class StorageErrors : public testing::TestWithParam<std::tuple<ErrorCase, Tested
   const EngineEntry& entry() const { return Engines::instance().get("", engine_name()); }
   bool on_device() const { return engine().name == "gpu_rings gpu"; }
 
-  Json cell(const Values& more = {}) {
+  Resolution point(const Values& more = {}) {
     Values values = engine().values;
     values.insert({{"engine", engine_name()},
                    {"folder", folder.path().string()},
@@ -104,19 +107,12 @@ class StorageErrors : public testing::TestWithParam<std::tuple<ErrorCase, Tested
                    {"block", kBlock},
                    {"depth", std::uint64_t{4}}});
     for (const auto& [name, value] : more) values[name] = value;
-    const Resolution point = session.resolve(values);
-    EXPECT_EQ(point.impossible, "");
-    return session.run_cell(point, repetition++);
+    Resolution made = session.resolve(values);
+    EXPECT_EQ(made.impossible, "");
+    return made;
   }
+  Json cell(const Values& more = {}) { return session.run_cell(point(more), repetition++); }
   void expect_ok(const Json& row) { EXPECT_EQ(row.at("status"), "ok") << row.at("reason"); }
-  /// O_DIRECT reads from FUSE, which is no drive: the row is invalid for that reason only, after all blocks were
-  /// correct.
-  void expect_read_directly(const Json& row) {
-    const std::string reason = row.at("reason");
-    EXPECT_TRUE(row.at("status") == "ok" || reason.ends_with("but the kernel read 0 from the drive")) << reason;
-    ASSERT_TRUE(row.contains("figures"));
-    EXPECT_GT(row.at("figures").at("bytes_per_second"), 0);
-  }
   /// Each of `parts` occurs in the reason.
   void expect_failed(const Json& row, const std::vector<std::string>& parts) {
     EXPECT_EQ(row.at("status"), "failed") << row.dump(1);
@@ -174,10 +170,18 @@ class ShortReads : public StorageErrors {};
 TEST_P(ShortReads, AreContinued) {
   mount();
   if (IsSkipped()) return;
+  files->faults().past_cache = true;
   files->faults().longest_read = 4096;
-  const Json row = cell(cold(true));
-  expect_read_directly(row);
-  EXPECT_GT(files->faults().injected, 64u);
+  const Json row = cell(cold());
+  EXPECT_GT(files->faults().injected, 10u);
+  if (engine_name() == "io_uring" || engine_name() == "gpu_rings") {
+    // io_uring continues a short read by itself, and in Linux 6.18 at the wrong offset if the file system is FUSE.
+    if (row.at("status") != "ok") expect_failed(row, {"0.bin", "at offset ", "words are wrong in device memory"});
+  } else {
+    expect_ok(row);
+  }
+  files->faults().longest_read = 0;
+  expect_ok(cell(cold()));
 }
 
 class Truncated : public StorageErrors {};
@@ -227,9 +231,10 @@ TEST_P(ReadError, IsReported) {
 class MediumRemoved : public StorageErrors {};
 TEST_P(MediumRemoved, IsReported) {
   try {
-    const test::FileDevice device(folder / "medium", 2 * kSize);
+    constexpr std::uint64_t kMedium = 16 * kSize;  // far more than the kernel reads ahead
+    const test::FileDevice device(folder / "medium", kMedium);
     Values values = cold(engine().direct);
-    values.insert({{"target", device.path()}, {"overwrite", std::string("yes")}, {"size", 2 * kSize}});
+    values.insert({{"target", device.path()}, {"overwrite", std::string("yes")}, {"size", kMedium}});
     during_cell([&] { device.remove_medium(); });
     expect_failed(cell(values), {device.path(), "read of 16384 bytes at offset ", "Input/output error"});
     device.return_medium();
@@ -248,9 +253,9 @@ TEST_P(NoPermission, IsReported) {
   fs::permissions(path, fs::perms::none);
   {
     const test::Unprivileged unprivileged;
-    expect_failed(cell(), {"cannot open " + path.string(), "Permission denied"});
     const std::vector<File> one{{path, kSize}};
-    EXPECT_NE(failure_to_open(one).find("cannot open " + path.string() + ": Permission denied"), std::string::npos);
+    EXPECT_EQ(failure_to_open(one), "cannot open " + path.string() + ": Permission denied");
+    expect_failed(cell(), {"cannot open " + path.string(), "Permission denied"});
   }
   expect_ok(cell());
 }
@@ -268,8 +273,9 @@ TEST_P(TooLittleLockable, RealLimitIsReported) {
   fs::permissions(folder.path(), fs::perms::all);
   const test::Unprivileged unprivileged;
   {
+    const Resolution resolved = point();
     const test::LowerLimit limit(RLIMIT_MEMLOCK, 4096);
-    expect_failed(cell(), {"io_uring", "Cannot allocate memory", "ulimit -l"});
+    expect_failed(session.run_cell(resolved, repetition++), {"io_uring", "Cannot allocate memory", "ulimit -l"});
   }
   const test::LowerLimit limit(RLIMIT_MEMLOCK, RLIM_INFINITY);
   expect_ok(cell());
@@ -316,15 +322,15 @@ TEST_P(Misaligned, BlocksAreReadThroughThePageCache) {
 class Interrupted : public StorageErrors {};
 TEST_P(Interrupted, CallsAreContinued) {
   mount();
-  if (!IsSkipped()) files->faults().interrupts = 5;
-  const bool faulty = !IsSkipped() && engine().direct;
-  const test::SignalStorm storm;
-  for (int n = 0; n < 3; ++n) {
-    const Json row = cell(cold(faulty));
-    faulty ? expect_read_directly(row) : expect_ok(row);
+  if (IsSkipped()) return;
+  if (engine().direct) {  // the kernel itself continues when it reads pages
+    files->faults().past_cache = true;
+    files->faults().interrupts = 5;
   }
+  const test::SignalStorm storm;
+  for (int n = 0; n < 3; ++n) expect_ok(cell(cold()));
   EXPECT_GT(storm.sent(), 0u);
-  if (faulty) {
+  if (engine().direct) {
     EXPECT_GT(files->faults().injected, 10u);
   }
 }
