@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <string>
+#include <string_view>
 
 #include "common/limits/limit_list.hpp"
 #include "variants/storage/engine.hpp"
@@ -14,6 +15,8 @@ struct FioJob {
   bool sequential = true, read = true;
 };
 
+/// The rate in what fio printed (`--output-format=json`), in bytes per second. Throws Failure if there is none.
+double fio_bytes_per_second(std::string_view text, bool read);
 /// The name of the limit that a job measures.
 std::string fio_limit(const FioJob&);
 /// Adds the bytes per second that fio moves between this file and host memory. The file exists and its data is on the

@@ -60,9 +60,6 @@ void install_signal_handlers() {
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
   sigaction(SIGHUP, &action, nullptr);
-  // A file that grows beyond `ulimit -f` is then an error of the write, and not the end of the process.
-  action.sa_handler = SIG_IGN;
-  sigaction(SIGXFSZ, &action, nullptr);
 }
 
 Session::Session(const std::string& experiment, const std::string& device, unsigned gpu, ServiceChoices services,

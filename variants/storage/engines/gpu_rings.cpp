@@ -145,10 +145,10 @@ class GpuRings final : public Engine {
  public:
   explicit GpuRings(const EngineConfig& config)
       : operation_(config.operation),
-        rings_(config, own_axes_of_gpu_rings().of(config.own)),
         slots_(config.depth),
-        lists_(rings_.device().allocate_host(config.depth * sizeof(rings::ListedBlock), HostMemory::pinned)),
-        ended_(rings_.device().event()) {}
+        lists_(config.device.allocate_host(config.depth * sizeof(rings::ListedBlock), HostMemory::pinned)),
+        ended_(config.device.event()),
+        rings_(config, own_axes_of_gpu_rings().of(config.own)) {}
 
   bool submit(const Request& request) override {
     if (slots_.full()) return false;
@@ -190,11 +190,11 @@ class GpuRings final : public Engine {
   rings::ListedBlock* list() const { return reinterpret_cast<rings::ListedBlock*>(lists_.data()); }
 
   Operation operation_;
-  Rings rings_;
   Slots slots_;
   Buffer lists_;
   std::unique_ptr<Event> ended_;
   std::vector<std::size_t> waiting_, running_;  // slots
+  Rings rings_;  // destroyed first: it waits for device threads, which use the list and the event
 };
 
 /// Device memory with a copy of the host's values.
