@@ -297,6 +297,9 @@ class DiskFull : public StorageErrors {};
 TEST_P(DiskFull, IsReported) {
   mount();
   if (IsSkipped()) return;
+  files->faults().write_error = ENOSPC;
+  expect_failed(cell(word("operation", "write")), {"cannot write ", ".bin: No space left on device"});
+  files->faults().write_error = 0;
   expect_ok(cell(word("operation", "write")));
   files->faults().begin = 256 << 10;
   files->faults().end = (256 << 10) + kBlock;

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/device_around.hpp"
 #include "tests/support/storage_engines.hpp"
 #include "variants/storage/files.hpp"
 #include "variants/storage/guarded_mapping.hpp"
@@ -111,6 +112,28 @@ TEST_F(MmapSlots, ClosesWhileRequestsAreInFlight) { checks.closes_while_requests
 TEST_F(GuardedMappingTest, MappingIsNotRegisteredIfATrialIsNotPossible) {
   EXPECT_NE(storage::why_not_registered(file, open.get()).find("only the feedrate executable"), std::string::npos)
       << "this is not the feedrate executable";
+}
+
+TEST_F(GuardedMappingTest, GpuWithoutASuccessfulTrialCopiesThroughSlots) {
+  struct LikeAGpu final : test::DeviceAround {
+    std::string_view kind() const override { return "gpu"; }
+    Buffer pin(std::byte* data, std::size_t bytes, Access access) override {
+      EXPECT_EQ(access, Access::read_write) << "the mapping must not be registered";
+      return DeviceAround::pin(data, bytes, access);
+    }
+  } device;
+  const std::vector<storage::File> files{file};
+  const auto engine =
+      storage::Engines::instance().get("", "mmap").make({.files = files, .device = device, .block = kPage, .depth = 1});
+  const auto path = engine->path();
+  EXPECT_EQ(path.at("mode"), "populated mapping, pinned slots");
+  EXPECT_NE(path.at("why_slots").find("a trial is not possible"), std::string::npos);
+  const Buffer memory = device.allocate_device(kPage, Fresh::poisoned);
+  ASSERT_TRUE(engine->submit({1, 0, kPage, kPage, memory.data()}));
+  storage::Completion ended;
+  while (engine->poll({&ended, 1}) == 0) std::this_thread::yield();
+  EXPECT_EQ(ended.bytes, kPage);
+  EXPECT_EQ(test::wrong_words(device, memory.data(), kPage, 5, kPage), 0u);
 }
 
 }  // namespace
