@@ -69,7 +69,7 @@ class Rings {
   Rings(const EngineConfig& config, const RingsOptions& options)
       : device_(config.device),
         threads_(device_.kind() == "cpu" ? std::min(options.threads, kMaxCpuThreads) : options.threads),
-        count_(std::min(options.queues, threads_)),
+        count_(std::min(options.queues, threads_ / lanes())),
         files_(config),
         staging_(device_, threads_, rounded_up(config.block, 16)),
         pinned_(device_.allocate_host(count_ * pinned_bytes(), HostMemory::pinned)),
@@ -120,7 +120,9 @@ class Rings {
 
  private:
   static constexpr std::size_t kLine = 128;
-  std::uint32_t ids_per_queue() const { return (threads_ + count_ - 1) / count_; }
+  /// All lanes of a warp use the same queue; on the CPU device each thread is alone.
+  std::uint32_t lanes() const { return device_.kind() == "cpu" ? 1 : 32; }
+  std::uint32_t ids_per_queue() const { return (threads_ / lanes() + count_ - 1) / count_ * lanes(); }
   /// A ring with n entries holds n - 1 (NVM Express Base Specification 1.4, section 4.1).
   std::uint32_t entries_per_queue() const { return ids_per_queue() + 1; }
   std::size_t pinned_bytes() const {

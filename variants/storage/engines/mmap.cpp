@@ -84,10 +84,11 @@ class Mmap final : public Engine {
     if (parts_.empty()) {
       slots_.end(slot);
     } else {
-      copies_.start(parts_, {&slot, 1});
+      copies_.add(parts_, slot);
     }
     return true;
   }
+  void flush() override { copies_.start(); }
   std::size_t poll(std::span<Completion> ended) override {
     copies_.poll([&](std::size_t slot) { slots_.end(slot); });
     return slots_.poll(ended);
