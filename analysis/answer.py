@@ -53,7 +53,7 @@ def _best(experiment: Experiment, figure, percentile: str) -> Question:
 
 
 def blocks(results: Results, questions: Sequence[Question], note: str = NOTE) -> list[Block]:
-    """The table and how to read it; empty if no row counts."""
+    """The table and its explanation; empty if no row counts."""
     found = table(results, questions)
     return [Heading(TITLE), found, Text(" ".join([note, *stats.explained(results)]), "note")] if found else []
 
@@ -102,7 +102,7 @@ def _variant_cells(results: Results, question: Question, point: pd.Series, shown
 
 
 def clearly_differ(question: Question, first: pd.Series, second: pd.Series) -> bool:
-    """Whether the intervals do not overlap. False if the second's figure is only a bound, as its true value may be
+    """Whether the intervals do not overlap. False if the second figure is only a bound, because its true value may be
     better."""
     better, worse = (first, second) if question.larger_is_better else (second, first)
     # The comparison is false if an end is NaN.

@@ -56,9 +56,9 @@ def headline_text(results: Results) -> str:
 
 @dataclass(frozen=True)
 class PageBlock:
-    """A generated block with the origin of its numbers. `make` returns Markdown or blocks; they are empty if the rows
-    have no data for it, which `lacks` and `allowed` explain. Without `experiment`, the folder's first one is used.
-    `figures`: modules whose figures follow if they were exported; `illustrated`: at least one of them must be there."""
+    """A generated block with the origin of its numbers. `make` returns Markdown or blocks; the result is empty if the
+    rows have no data for the block, as `lacks` and `allowed` explain. Without `experiment`, the first experiment in the
+    folder is used. `figures`: modules whose figures follow if exported; `illustrated`: at least one must exist."""
 
     make: Callable[[Results], Sequence[str | Block]]
     experiment: str
@@ -84,7 +84,7 @@ def update_readme(directory: str, readme: str, block: str, figures: str | None, 
 
 
 def _pictures(folder: Path, page: Path, drawn: tuple, directory: str) -> list[str]:
-    """Links to those of the drawn figures that were exported; raises BadInput if there are none."""
+    """Links to the drawn figures that were exported; raises BadInput if there are none."""
     pictures = _exported(folder, page, drawn, directory)
     if not pictures:
         allowed = f"a folder that `python -m analysis figures {directory} --out {folder}` has written"
@@ -126,7 +126,7 @@ def _prices(results: Results) -> list[Block | str]:
 
 
 def _inline(blocks: list[Block]) -> list[Block | str]:
-    """The blocks with bold lines instead of headings, which would be in the page's contents."""
+    """The blocks with bold lines instead of headings, because headings would appear in the page's contents."""
     return [f"**{block.text}**" if isinstance(block, Heading) else block for block in blocks]
 
 

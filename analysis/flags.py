@@ -10,7 +10,7 @@ from .catalogue import Experiment
 LATE, UNSTEADY, ABOVE_LIMIT = STORED_CODES = ("late_generator", "unsteady", "above_limit")
 DISTURBED = "disturbed"  # derived from all rows of a point, not stored in a row
 CODES = (*STORED_CODES, DISTURBED)
-LIMITED = "driver_bound"  # the cause of a row whose rate is near what the load generator alone reaches
+LIMITED = "driver_bound"  # the cause of a row whose rate is near that of the load generator alone
 ABOVE = 1.05  # ratio to a limit; a higher ratio is not noise, so either the limit or the rate is wrong
 MARKS = {LATE: "†", UNSTEADY: "‡", ABOVE_LIMIT: "§", DISTURBED: "¶"}
 LEGENDS = {
@@ -53,8 +53,8 @@ def mark(point) -> str:
 
 
 def limited(cells: pd.DataFrame) -> pd.Series:
-    """A mask of the cells that the load generator limited, so that their figures are lower bounds. They are the fast
-    cells: a median without them would be that of the slow ones."""
+    """A mask of the cells that the load generator limited. Their figures are lower bounds. They are the fast cells: a
+    median without them would be that of the slow cells."""
     return (cells["status"] == "invalid") & (cells["cause"] == LIMITED)
 
 
@@ -65,7 +65,7 @@ def counting(cells: pd.DataFrame) -> pd.Series:
 
 
 def legend(cells: pd.DataFrame) -> str:
-    """What the marks mean, with the number of rows; empty if no row that counts has a mark."""
+    """The meaning of the marks, with the number of rows; empty if no row that counts has a mark."""
     some = cells[counting(cells) | (cells["status"] == "unsustainable")]
     found = counts(some["flags"])
     return " ".join(f"{MARKS[code]} {count} of {len(some)} rows {LEGENDS[code]}." for code, count in found.items())

@@ -89,7 +89,7 @@ def load_all(directories: Iterable[str | Path], argument: str = "DIR") -> dict[s
         tries = " except tries of a search" if any(row["kind"] == "cell" for _, row in read) else ""
         allowed = "a directory in which a sweep measured at least one cell"
         raise BadInput(argument, ", ".join(map(str, paths)), f"rows.jsonl has no cell row{tries}", allowed)
-    # Problems of a file are reported once, with the first experiment.
+    # Problems in a file are reported once, with the first experiment.
     first = next(iter(measured))
     return {name: _results(known, name, paths, some, notes if name == first else []) for name, some in measured.items()}
 
@@ -196,8 +196,8 @@ def _cell(directory: Path, row: dict, axes: list[str], experiment: Experiment, s
 
 def _last_limits(mine: list[tuple[Path, dict]]) -> dict[tuple[str, str | None, str], dict[str, float]]:
     """The limits from the limit rows by directory, run and device. A run row only has the limits known when the run
-    started; limits that were measured again have a later row. If several limits have one name, the first is that of the
-    run's own GPU."""
+    started; limits that were measured again have a later row. If several limits have the same name, the first is that
+    of the run's own GPU."""
     found: dict[tuple[str, str | None, str], dict[str, float]] = {}
     for path, row in mine:
         if row["kind"] == "limit" and row["status"] == "ok" and "value" in row["limit"]:

@@ -37,7 +37,7 @@ def judge(
     experiment: Experiment, point, stops: Sequence[dict], directories: Sequence[str]
 ) -> tuple[dict[str, float], list[str]]:
     """Spread and unstable metrics of one point: taken from its last row if there is one run, otherwise computed by the
-    same rule, because with several runs no row knows all repetitions."""
+    same rule, because with several runs no row covers all repetitions."""
     names = {metric.key: metric.name for metric in experiment.judged}
     last = [stop for stop in stops if "unstable" in stop]
     if len(last) == 1 and len(set(directories)) == 1:

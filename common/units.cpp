@@ -20,7 +20,7 @@ constexpr std::array<std::pair<std::string_view, std::uint64_t>, 7> kSuffixes{{{
                                                                                {"G", 1'000'000'000},
                                                                                {"", 1}}};
 constexpr auto kAllowed = "a whole number, optionally followed by Ki, Mi, Gi, k, M or G";
-constexpr std::uint64_t kMaxValues = 4096;  // per axis; a larger number is a typing error
+constexpr std::uint64_t kMaxValues = 4096;  // per axis; a larger number is presumably a typing error
 
 struct Range {
   std::uint64_t first, last, step;

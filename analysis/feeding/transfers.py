@@ -1,5 +1,5 @@
-"""The best transfer for each payload and batch, with each transfer at the settings that a search found for it: compares
-the best with the runner-up and with the choice of `auto`."""
+"""The best transfer for each payload and batch, compared with the runner-up and with the choice of `auto`. Each
+transfer has the settings that a search found for it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class Place(Ranking):
 
     @property
     def clear(self) -> bool:
-        """Whether the best is clearly faster than the runner-up: false if an interval is missing or if the runner-up's
+        """Whether the best is clearly faster than the runner-up; false if an interval is missing or if the runner-up's
         rate is only a lower bound."""
         best, second = self.best, self.second
         return second is not None and best[f"{METRIC}_low"] > second[f"{METRIC}_high"] and not second["limited"]
@@ -62,7 +62,7 @@ def places(results: Results) -> list[Place]:
 
 def _found(results: Results) -> pd.DataFrame:
     """The points found by searches with a given batch. A search such as `quick` chooses a different batch for each
-    transfer, so its points do not allow a comparison at equal batch."""
+    transfer, so its points do not allow a comparison at the same batch."""
     if not results.tried:
         return pd.DataFrame()
     experiment, variant = results.experiment, ["queue", "transfer", "payload_bytes"]

@@ -1,5 +1,5 @@
 """The style of every figure: colours that colour-blind readers can distinguish (Okabe and Ito), and markers and lines
-that distinguish the same in black and white. analysis/dark.py lists the colours for dark mode."""
+that make the same distinctions in black and white. analysis/dark.py lists the colours for dark mode."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager

@@ -28,7 +28,7 @@ void LimitList::add(Limit limit, const std::function<double()>& measure) {
   std::vector<double> reading;
   try {
     if (measures_) reading.push_back(measure());
-  } catch (const Failure& failure) {  // a broken device also shows in the cells
+  } catch (const Failure& failure) {  // a broken device also makes the cells fail
     if (causes_.insert(failure.what()).second) {
       spdlog::warn("limit {} is left out: {} (said once, also if other limits fail for this reason)", limit.name,
                    failure.what());

@@ -27,7 +27,7 @@ std::string difference_text(const std::string& name, const Json& there, const Js
   return fmt::format("{}: {} in the folder, {} now", name, there.dump(), here.dump());
 }
 
-/// The first leaf in which `here` differs from `there`, with its path. A setting that an older folder lacks is ignored.
+/// The first leaf at which `here` differs from `there`, with its path. A setting that an older folder lacks is ignored.
 std::string first_difference(const std::string& path, const Json& there, const Json& here) {
   const bool objects = there.is_object() && here.is_object();
   if (!objects && !(there.is_array() && here.is_array() && there.size() == here.size())) {

@@ -12,7 +12,7 @@ namespace feedrate {
 namespace {
 
 constexpr std::size_t kLarge =
-    4096;  // bytes; payloads of this size and above are compared by bytes, smaller ones by messages
+    4096;  // bytes; payloads of this size and above are compared by byte rate, smaller ones by message rate
 
 std::string value_text(const std::string& category, const Answer::Place& place) {
   std::string text = !place.limited ? "" : category == "lone" ? "at most " : "at least ";
@@ -94,7 +94,7 @@ std::vector<Answer::Category> Answer::categories() const {
     queues_at[point.payload].insert(point.queue);
   }
   const std::size_t smallest = queues_at.begin()->first;
-  std::size_t largest = smallest;  // largest payload that all queues were measured with
+  std::size_t largest = smallest;  // largest payload with which all queues were measured
   for (const auto& [payload, those] : queues_at) {
     if (those == queues) largest = payload;
   }

@@ -18,6 +18,7 @@ namespace feedrate::storage {
 struct BlockShape {
   Operation operation = Operation::read;
   std::size_t block = 0, depth = 1;
+  std::size_t shift = 0;      ///< bytes by which every block is shifted
   std::uint64_t version = 0;  ///< version of the contents that are read or written
   bool once = false;          ///< each block is accessed at most once
 };

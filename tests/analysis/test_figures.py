@@ -143,7 +143,7 @@ def test_dark_colours_are_distinguishable():
         assert len({dark.FIGURES[colour] for colour, _ in looks_of}) == len({marker for _, marker in looks_of}) == len(looks_of)
 
 
-def test_page_is_readable_in_light_and_dark_and_light_on_paper(full_report):
+def test_page_is_readable_in_both_modes_and_light_on_paper(full_report):
     head, rules = full_report.html[: full_report.html.index("</style>")], dark_rules(full_report.html)
     names = r"--(\w+):(#[0-9A-Fa-f]{3,6})\b"
     night, day = dict(re.findall(names, rules)), dict(re.findall(names, head[: head.index(SCREEN)]))

@@ -174,7 +174,7 @@ def test_late_generator_is_recognised_by_cause_and_its_row_counts(read):
 FLAGS = ["late_generator", "unsteady", "above_limit"]
 
 
-def test_flags_come_from_the_row_or_are_derived_for_older_rows(read):
+def test_flags_are_read_from_the_row_or_derived_for_older_rows(read):
     steady, late, unsteady, above, latency, plain = (rows.cell(rows.params(window=1 << n)) for n in range(6))
     steady |= {"flags": []}
     for row in (steady, unsteady):  # the flags of a row take precedence over its details

@@ -21,7 +21,7 @@ class Ab : public testing::Test {
   Workplace place_;
 };
 
-TEST_F(Ab, PairsAreMeasuredInTheOrderAbba) {
+TEST_F(Ab, PairsAreMeasuredInAbbaOrder) {
   const Outcome outcome = ab({"--b-axis", "window=128"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   std::map<std::string, std::vector<std::pair<int, int>>> order;
@@ -35,7 +35,7 @@ TEST_F(Ab, PairsAreMeasuredInTheOrderAbba) {
     }
   }
   ASSERT_EQ(order["a"].size(), 2u * 4);
-  EXPECT_EQ(order["a"], order["b"]) << "both sides measure the same cells in the same order";
+  EXPECT_EQ(order["a"], order["b"]) << "both sides must measure the same cells in the same order";
   EXPECT_EQ(order["a"][0].first, order["a"][1].first) << "a visit to a point measures two pairs";
   EXPECT_NE(outcome.err.find("python -m analysis ab out"), std::string::npos) << outcome.err;
 }
@@ -54,7 +54,7 @@ TEST_F(Ab, BothSidesRestartAndRowsRecordTheStart) {
     for (const Json& row : rows_of(read_text(place_ / "out" / name / "rows.jsonl"))) {
       if (row.at("kind") == "run") processes.insert(row.at("id"));
     }
-    EXPECT_EQ(processes.size(), 2u) << "one run per start";
+    EXPECT_EQ(processes.size(), 2u) << "each start must record one run";
   }
 }
 

@@ -50,7 +50,7 @@ class EngineChecks {
       EXPECT_EQ(wrong_words(device_, request->device, request->bytes, kKey + request->file, request->offset), 0u)
           << end.id;
       EXPECT_NE(wrong_words(device_, request->device, request->bytes, kKey + request->file, request->offset + 8), 0u)
-          << "the check finds a shifted block";
+          << "the check must find a shifted block";
     }
   }
 
@@ -141,7 +141,7 @@ class EngineChecks {
 
  private:
   storage::EnginePoint point(storage::Operation operation, bool direct) const {
-    return {operation, direct, kBlock, kDepth, std::string(device_.kind()), {}};
+    return {operation, direct, kBlock, kDepth, std::string(device_.kind()), own()};
   }
   std::unique_ptr<storage::Engine> open(std::span<const storage::File> files, storage::Operation operation,
                                         bool direct) {
@@ -150,8 +150,11 @@ class EngineChecks {
                         .operation = operation,
                         .direct = direct,
                         .block = kBlock,
-                        .depth = kDepth});
+                        .depth = kDepth,
+                        .own = own()});
   }
+  /// Values of engines' own axes that the checks need.
+  static Values own() { return {{"ring-issue", std::string("host")}, {"gpu-threads", std::uint64_t{128}}}; }
   static std::vector<storage::Completion> run(storage::Engine& engine, std::span<const storage::Request> requests) {
     std::vector<storage::Completion> all;
     std::size_t next = 0;
@@ -165,7 +168,7 @@ class EngineChecks {
       all.insert(all.end(), ended.begin(), ended.begin() + count);
       if (count == 0) backoff.wait();
     }
-    EXPECT_EQ(all.size(), requests.size()) << "every request ends once";
+    EXPECT_EQ(all.size(), requests.size()) << "every request must end exactly once";
     std::ranges::sort(all, {}, &storage::Completion::id);
     EXPECT_TRUE(std::ranges::adjacent_find(all, {}, &storage::Completion::id) == all.end());
     return all;

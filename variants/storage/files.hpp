@@ -13,6 +13,10 @@ namespace feedrate::storage {
 /// most the logical block size, which is 512 or 4096 bytes.
 inline constexpr std::size_t kDirectAlignment = 4096;
 
+constexpr std::size_t rounded_up(std::size_t bytes, std::size_t multiple) {
+  return (bytes + multiple - 1) / multiple * multiple;
+}
+
 /// An open file descriptor.
 class Descriptor {
  public:

@@ -40,7 +40,8 @@ double median_of(std::vector<double> values) {
 }
 
 double half_width_95(std::span<const double> values) {
-  // The 97.5 % quantiles for 1 to 30 degrees of freedom (any table of Student's t); for more, the last is close enough.
+  // The 97.5 % quantiles for 1 to 30 degrees of freedom (any table of Student's t); for more, the last value is close
+  // enough.
   constexpr double kT[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
                            2.201,  2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
                            2.080,  2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042};

@@ -16,7 +16,7 @@ double half_width_95(std::span<const double> values);
 
 /// Half the width of an interval that covers the mean in 95 % of cases even though its width is checked after each
 /// repetition, starting with the tenth. It is Student's 98 % interval. In simulation (repeats_test.cpp) it covers 97 %
-/// up to a coefficient of variation of 7 %; the plain 95 % interval, checked from the third repetition, covers 90 % and
+/// up to a coefficient of variation of 7 %; the plain 95 % interval, checked from the third repetition, covers 90 % or
 /// less. Infinite for fewer than ten values.
 double sequential_half_width_95(std::span<const double> values);
 inline constexpr std::size_t kLeastSequential = 10;

@@ -51,7 +51,7 @@ class Progress {
   std::string head_, label_;
 };
 
-/// A warning if some of the points spin more threads than there are cores; else empty.
+/// A warning if some of the points need more spinning threads than there are cores; else empty.
 std::string crowded_text(const ExperimentInfo&, const std::vector<Resolution>& points, unsigned cores);
 
 /// Status and reason of a row that is not ok. A disturbed cell is measured again unless its point has been given up.

@@ -57,7 +57,7 @@ struct Overrides {
 /// The overrides replace their axes in every part. Throws BadInput with the file and the key, or with the option.
 Spec load_spec(const std::filesystem::path& file, const Overrides& overrides);
 
-/// The same for a document; `where` identifies it in messages.
+/// Does the same for a document; `where` identifies it in messages.
 Spec parse_spec(Json document, const std::string& where, const Overrides& overrides = {});
 
 /// Finds a spec by path, or by name in the folders of specs. Throws BadInput with a list of the known names.

@@ -45,7 +45,7 @@ void add(Answer& answer, Cell cell) {
   }
 }
 
-TEST(Answer, AnswerIsTheBestOfEachVariantAndTheRunnerUp) {
+TEST(Answer, AnswerShowsTheBestPointOfEachVariantInOrder) {
   Answer answer;
   add(answer, {.queue = "gpu_ring", .messages = 3e6});
   add(answer, {.queue = "gpu_ring", .window = 512, .messages = 4e6});
@@ -70,7 +70,7 @@ TEST(Answer, SingleLargePayloadIsLabelledLarge) {
   EXPECT_EQ(answer.categories().at(0).name, "large");
 }
 
-TEST(Answer, OutlierMovesNoMedianAndNoIntervalReachesZero) {
+TEST(Answer, OutlierDoesNotMoveTheMedianAndNoIntervalReachesZero) {
   Answer answer;
   for (const double p50 : {5000.0, 4900.0, 25'000.0})
     answer.add(row_of({.queue = "gpu_ring", .window = 1, .p50 = p50}));

@@ -96,7 +96,7 @@ TEST_F(BatchTimeout, ClosedLoadHoldsBackPartialBatches) {
   EXPECT_EQ(closed(20'000'000, 160), std::vector<std::size_t>(10, 16));
   EXPECT_LT(took_ns, 20'000'000'000) << "a full batch was held back";
   EXPECT_EQ(closed(20'000'000, 40), (std::vector<std::size_t>{16, 16, 8}))
-      << "the last messages do not wait for others";
+      << "the last messages must not wait for others";
 }
 
 TEST_F(BatchTimeout, OpenLoadLetsBatchesFill) {

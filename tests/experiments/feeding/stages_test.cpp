@@ -80,7 +80,7 @@ TEST(Stages, DelayAppearsInTheStageThatCausedIt) {
   for (const auto& [stage, ns] : shortest) EXPECT_LT(ns, kShort) << stage;
 }
 
-TEST(Stages, StagesOfTheRingAreThoseOfTheKernel) {
+TEST(Stages, RingReportsTheStagesOfItsKernel) {
   for (const char* notify : {"counter", "flags"}) {
     Point point = lone("gpu_ring", "cpu");
     test::set(point, "notify", notify);

@@ -91,7 +91,7 @@ TEST(Offer, RequestsWithoutRoomCountAsBlocked) {
   EXPECT_GT(result.backlog.end, result.backlog.begin);
 }
 
-TEST(Offer, TimeCountsFromWhenARequestWasDue) {
+TEST(Offer, LatencyStartsWhenARequestIsDue) {
   RecordingEndpoint endpoint;
   endpoint.hold_back = 20;  // no request ends before all are in flight
   const Schedule schedule = every(1'000'000, 20, 0.03);
@@ -122,7 +122,7 @@ TEST(Offer, TimeInSubmitIsNotTheGeneratorsLag) {
     result = offer(endpoint, {.window = 16, .schedule = &schedule});
     EXPECT_GE(result.send_lag.max(), 150'000'000u);
   }
-  EXPECT_EQ(result.unsent, 0u) << "due requests are submitted late rather than never";
+  EXPECT_EQ(result.unsent, 0u) << "due requests must be submitted late rather than never";
   EXPECT_LT(result.own_lag.max(), result.send_lag.max() / 2);
 }
 
@@ -151,7 +151,7 @@ TEST(Offer, BacklogIsReadUntilThePhaseEnds) {
   const Schedule schedule = every(0, 50, 0.1);  // a burst, then nothing
   const LoadResult result = offer(endpoint, {.window = 64, .schedule = &schedule});
   EXPECT_EQ(result.unsent, 0u);
-  EXPECT_EQ(result.backlog.end, 0) << "requests that ended long before are no longer in the backlog";
+  EXPECT_EQ(result.backlog.end, 0) << "requests that ended long before must not be in the backlog";
 }
 
 TEST(Offer, SilentEndpointIsAFailure) {
