@@ -1,6 +1,7 @@
 #include <fcntl.h>
 
 #include "tests/support/storage_engines.hpp"
+#include "variants/storage/files.hpp"
 
 namespace feedrate {
 namespace {
