@@ -26,6 +26,9 @@ from .handoff.plots import several as drawn_several
 from .overlap import along, strategies
 from .overlap.plots import by_axis, by_strategy
 from .sections.handoff import cheapest_blocks
+from .storage import against_fio, best, cpu, gpudirect, paths, under_load
+from .storage.plots import by_block, cpu_cost
+from .storage.plots import under_load as drawn_load
 
 
 def write_figures(directory: str, out: str) -> list[Path]:
@@ -39,7 +42,7 @@ def write_figures(directory: str, out: str) -> list[Path]:
             headlines = [one for one in drawings if one.name == glance.NAME and one.figure]
             contents |= {target / f"{one.name}.svg": standalone(one) for one in headlines}
     if not contents:
-        raise BadInput("DIR", directory, "no experiment in it has figures", "rows of feeding, overlap or handoff")
+        raise BadInput("DIR", directory, "no experiment in it has figures", "rows of feeding, overlap, handoff or storage")
     return write_all(contents)
 
 
@@ -145,6 +148,10 @@ def _of_handoff(make: Callable, lacks: str, *figures) -> PageBlock:
     return PageBlock(make, "handoff", lacks, "rows of `handoff`", figures)
 
 
+def _of_storage(make: Callable, lacks: str, *figures) -> PageBlock:
+    return PageBlock(make, "storage", lacks, "rows of `storage`", figures)
+
+
 NO_ROW = "has no row{} that counts"
 BLOCKS: dict[str, Callable[[str, Path, str | None], str]] = {
     "front": _of_feeding(_front, NO_ROW.format(" of feeding")),
@@ -179,4 +186,10 @@ BLOCKS: dict[str, Callable[[str, Path, str | None], str]] = {
     "ways": _of_handoff(ways.blocks, NO_ROW.format(" of handoff")),
     "two_gpus": _of_handoff(cheapest.two_gpus_blocks, NO_ROW.format(" of handoff to another GPU")),
     "several": _of_handoff(several.blocks, "has no way with two numbers of tensors or readers", drawn_several),
+    "engines": _of_storage(best.blocks, NO_ROW.format(" of storage"), by_block),
+    "against_fio": _of_storage(against_fio.blocks, "has no row with O_DIRECT and a limit from fio"),
+    "cpu_cost": _of_storage(cpu.blocks, NO_ROW.format(" of storage"), cpu_cost),
+    "latency_under_load": _of_storage(under_load.blocks, "has no open load", drawn_load),
+    "paths": _of_storage(paths.blocks, NO_ROW.format(" of storage")),
+    "gpudirect": _of_storage(gpudirect.blocks, NO_ROW.format(" of storage")),
 }  # fmt: skip

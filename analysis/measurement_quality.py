@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from . import flags, units
+from . import flags, sections, units
 from .document import Block, Text
 from .load import Results
 
@@ -17,7 +17,8 @@ ASKED = {
 def blocks(results: Results) -> list[Block]:
     """A short paragraph; empty if there is nothing to report."""
     cells = results.cells
-    sentences = [*_flagged(cells), *_disturbed(cells), *_precision(cells), *_search_sentence(results.tries)]
+    own = sections.of(results.experiment.name).quality(results)
+    sentences = [*_flagged(cells), *own, *_disturbed(cells), *_precision(cells), *_search_sentence(results.tries)]
     return [Text(" ".join(sentences), "note")] if sentences else []
 
 

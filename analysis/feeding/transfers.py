@@ -9,7 +9,7 @@ import pandas as pd
 from .. import answer, interval, figure_text, stability, stats, tables, units
 from ..document import Table, markdown_table
 from ..load import Results
-from ..ranking import Ranking
+from ..ranking import Ranking, clearly_better, ranked_figure
 from .columns import Column, number
 from .columns import table as table_of
 
@@ -40,8 +40,7 @@ class Place(Ranking):
     def clear(self) -> bool:
         """Whether the best is clearly faster than the runner-up; false if an interval is missing or if the runner-up's
         rate is only a lower bound."""
-        best, second = self.best, self.second
-        return second is not None and best[f"{METRIC}_low"] > second[f"{METRIC}_high"] and not second["limited"]
+        return self.second is not None and clearly_better(self.best, self.second, METRIC, True)
 
 
 def places(results: Results) -> list[Place]:
@@ -120,9 +119,7 @@ def _transfer_cell(results: Results, point: pd.Series) -> str:
 
 
 def _rate_cell(point: pd.Series) -> str:
-    figure = figure_text.figure(units.messages_per_second, point, METRIC, True)
-    alone = "\none repetition" if point["repetitions"] == 1 else ""
-    return f"{figure}{alone}{stability.mark(point, 'throughput')}"
+    return ranked_figure(units.messages_per_second, point, METRIC, True, "throughput")
 
 
 def _auto_cell(place: Place) -> str:

@@ -126,7 +126,7 @@ def value_axis(axes: Axes, values, formatter, label: str) -> None:
     values = sorted(value for value in set(values) if value > 0)
     closest = (values[-1] / values[0]) ** (1 / 6.5)  # at most seven labels fit
     ticks = values[:1]
-    for value in values:
+    for value in values[1:]:
         if value >= ticks[-1] * closest:
             ticks.append(value)
     if ticks[-1] != values[-1]:

@@ -36,6 +36,11 @@ class BlockLoad final : public Endpoint {
   std::size_t window() const { return 2 * shape_.depth; }
   bool submit(std::size_t slot, std::uint64_t number) override;
   std::size_t poll(std::span<std::size_t> ended) override;
+  /// Opens the files again for another pass over all blocks; see Engine::reopen().
+  bool reopen() {
+    exhausted_ = false;
+    return engine_->reopen();
+  }
   /// Whether all blocks have been submitted, if each is accessed once.
   bool exhausted() const { return exhausted_; }
   const Engine& engine() const { return *engine_; }

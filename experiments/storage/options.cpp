@@ -33,8 +33,9 @@ const Axes<Options>& shared_axes() {
           .word("residency", &Options::residency, {"warm", "cold"},
                 "whether the page cache holds the files at the start; cold blocks are read only once")
           .word("lifetime", &Options::lifetime, {"run", "pass"},
-                "run: files are opened once per repetition; pass: each pass opens the files, reads all blocks and "
-                "closes the files, and all of this is timed (needs --operation read and --arrivals closed)")
+                "run: files are opened once per repetition; pass: each pass opens the files, registers them if the "
+                "engine does so, reads all blocks and closes the files, and all of this is timed (needs --operation "
+                "read and --arrivals closed)")
           .number("files", &Options::files, {1, 1024}, "number of files")
           .number("size", &Options::size, {4096, std::uint64_t{1} << 40, 4096, "file_bytes"}, "bytes per file")
           .number("shift", &Options::shift, {0, 4095},

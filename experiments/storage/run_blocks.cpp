@@ -3,6 +3,7 @@
 #include <atomic>
 #include <exception>
 #include <latch>
+#include <memory>
 #include <mutex>
 #include <thread>
 
@@ -34,7 +35,7 @@ class Runner {
       run_passes(seen);
       return seen;
     }
-    BlockLoad load = open(once());
+    const auto load = open(once());
     Schedule schedule;
     const bool open_load = is_open(job_.shape);
     if (open_load) {
@@ -43,9 +44,9 @@ class Runner {
       schedule = make_schedule(mine, settings().seconds, settings().seed + job_.repetition + 1000 * thread_);
     }
     ready();
-    seen.load = offer_to(load, settings().seconds, open_load ? &schedule : nullptr);
-    seen.requested = load.requested();
-    seen.path = load.engine().path();
+    seen.load = offer_to(*load, settings().seconds, open_load ? &schedule : nullptr);
+    seen.requested = load->requested();
+    seen.path = load->engine().path();
     return seen;
   }
 
@@ -62,10 +63,11 @@ class Runner {
             .own = job_.own};
   }
   bool once() const { return job_.options.residency == "cold" && job_.options.reads(); }
-  BlockLoad open(bool once) const {
+  std::unique_ptr<BlockLoad> open(bool once) const {
     const Options& options = job_.options;
-    return {engine_of(options).make(config()), job_.session.device(), job_.files, pattern_,
-            BlockShape{operation_of(options), options.block, options.depth, options.shift, job_.version, once}};
+    const BlockShape blocks{operation_of(options), options.block, options.depth, options.shift, job_.version, once};
+    return std::make_unique<BlockLoad>(engine_of(options).make(config()), job_.session.device(), job_.files, pattern_,
+                                       blocks);
   }
   void run_on_device(Seen& seen) const {
     std::vector<std::uint32_t> order(pattern_.size());
@@ -100,16 +102,19 @@ class Runner {
   void run_passes(Seen& seen) {
     const std::uint64_t begin = now_ns();
     const auto budget = static_cast<std::uint64_t>(settings().seconds * 1e9);
+    auto load = open(true);
     while (seen.passes.samples() == 0 || (now_ns() - begin < budget && !stop_())) {
       const std::uint64_t opened = now_ns();
-      {
-        BlockLoad load = open(true);
-        const LoadResult result = offer_to(load, 1e9, nullptr);
-        seen.requested += load.requested();
-        seen.load.latency.merge(result.latency);
-        seen.path = load.engine().path();
+      if (!load->reopen()) {
+        load.reset();
+        load = open(true);
       }
+      const std::uint64_t requested = load->requested();
+      const LoadResult result = offer_to(*load, 1e9, nullptr);
       const std::uint64_t ns = now_ns() - opened;
+      seen.requested += load->requested() - requested;
+      seen.load.latency.merge(result.latency);
+      seen.path = load->engine().path();
       seen.passes.record(ns);
       seen.pass_seconds += static_cast<double>(ns) / 1e9;
     }

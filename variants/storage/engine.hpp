@@ -62,6 +62,9 @@ class Engine {
   virtual void flush() {}
   /// Writes the completions of requests that have ended to `ended`; returns their number. Does not wait.
   virtual std::size_t poll(std::span<Completion> ended) = 0;
+  /// Closes the files and opens them again, as in a program that reads many files with one engine. Returns false if the
+  /// engine must be constructed again instead. Call it only while no request is in flight.
+  virtual bool reopen() { return false; }
   /// The path of the bytes, as far as the engine knows it for certain: "mode" and other keys. For rows.
   virtual std::map<std::string, std::string> path() const { return {}; }
 };

@@ -33,11 +33,19 @@ Descriptor::~Descriptor() {
 
 int Descriptor::release() { return std::exchange(descriptor_, -1); }
 
-OpenFiles::OpenFiles(const EngineConfig& config) {
-  const int flags = config.operation == Operation::read ? O_RDONLY : O_RDWR;
-  for (const File& file : config.files) {
-    cached_.emplace_back(file.path, flags);
-    if (config.direct) direct_.emplace_back(file.path, flags | O_DIRECT);
+OpenFiles::OpenFiles(const EngineConfig& config)
+    : files_(config.files),
+      flags_(config.operation == Operation::read ? O_RDONLY : O_RDWR),
+      uses_direct_(config.direct) {
+  reopen();
+}
+
+void OpenFiles::reopen() {
+  cached_.clear();
+  direct_.clear();
+  for (const File& file : files_) {
+    cached_.emplace_back(file.path, flags_);
+    if (uses_direct_) direct_.emplace_back(file.path, flags_ | O_DIRECT);
   }
 }
 

@@ -40,6 +40,8 @@ class Descriptor {
 class OpenFiles {
  public:
   explicit OpenFiles(const EngineConfig&);
+  /// Closes all files and opens them again.
+  void reopen();
   /// The descriptor for a transfer: the direct one, unless the transfer is misaligned.
   int descriptor(unsigned file, std::uint64_t offset, std::size_t bytes) const;
   std::size_t size() const { return cached_.size(); }
@@ -47,6 +49,9 @@ class OpenFiles {
   std::vector<int> all() const;
 
  private:
+  std::span<const File> files_;
+  int flags_;
+  bool uses_direct_;
   std::vector<Descriptor> cached_, direct_;
 };
 

@@ -170,15 +170,24 @@ class Cufile : public Engine {
   explicit Cufile(const EngineConfig& config) : operation_(config.operation), files_(config), slots_(config.depth) {
     static const Status kOpened = open_driver();
     check_cufile(kOpened, "cuFileDriverOpen");
-    for (unsigned i = 0; i < config.files.size(); ++i) handles_.emplace_back(files_.descriptor(i, 0, kDirectAlignment));
+    register_files();
     int device = 0;
     check(cudaGetDevice(&device), "cudaGetDevice");
+  }
+  bool reopen() override {
+    handles_.clear();
+    files_.reopen();
+    register_files();
+    return true;
   }
   std::map<std::string, std::string> path() const override {
     return {{"mode", Library::direct() ? "cuFile, nvidia-fs loaded" : "cuFile in compatibility mode (no nvidia-fs)"}};
   }
 
  protected:
+  void register_files() {
+    for (unsigned i = 0; i < files_.size(); ++i) handles_.emplace_back(files_.descriptor(i, 0, kDirectAlignment));
+  }
   /// Ends a slot's request with cuFile's result: bytes, or a negative error.
   void finish(std::size_t slot, ssize_t result) {
     if (result >= 0) {

@@ -50,9 +50,7 @@ class IoUring final : public Engine {
         copies_(config.device, options_.streams, direction_of(config.operation)),
         ring_(static_cast<unsigned>(config.depth), flags_of(options_.wait)),
         descriptors_(files_.all()) {
-    Uring::check(
-        ::io_uring_register_files(ring_.get(), descriptors_.data(), static_cast<unsigned>(descriptors_.size())),
-        "io_uring: registering the files");
+    register_files();
     std::vector<iovec> buffers(config.depth);
     for (std::size_t i = 0; i < config.depth; ++i) buffers[i] = {staging_.slot(i), staging_.stride()};
     Uring::check(::io_uring_register_buffers(ring_.get(), buffers.data(), static_cast<unsigned>(buffers.size())),
@@ -99,11 +97,23 @@ class IoUring final : public Engine {
     flush();
     return slots_.poll(ended);
   }
+  bool reopen() override {
+    Uring::check(::io_uring_unregister_files(ring_.get()), "io_uring: releasing the files");
+    files_.reopen();
+    descriptors_ = files_.all();
+    register_files();
+    return true;
+  }
   std::map<std::string, std::string> path() const override {
     return {{"mode", "pinned memory"}, {"uring", options_.wait}, {"punt", punts_ ? "yes" : "no"}};
   }
 
  private:
+  void register_files() {
+    Uring::check(
+        ::io_uring_register_files(ring_.get(), descriptors_.data(), static_cast<unsigned>(descriptors_.size())),
+        "io_uring: registering the files");
+  }
   /// Queues the rest of a slot's request.
   void queue(std::size_t slot) {
     const Request& request = slots_.at(slot);
