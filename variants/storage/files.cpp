@@ -19,7 +19,7 @@ Descriptor::Descriptor(const std::string& path, int flags)
   const int error = errno;
   const bool direct = error == EINVAL && (flags & O_DIRECT) != 0;
   throw Failure(fmt::format("cannot open {}: {}{}", path, std::strerror(error),
-                            direct ? "; its file system does not support O_DIRECT" : ""));
+                            direct ? "; its file system does not support O_DIRECT (tmpfs, for example); use a folder on a drive" : ""));
 }
 
 Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
