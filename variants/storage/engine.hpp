@@ -79,6 +79,8 @@ struct EnginePoint {
 struct EngineEntry {
   std::string description;
   std::vector<Axis> axes = {};  ///< the engine's own axes
+  /// Whether File::path is the PCI address of a device without a file system, whose contents the engine overwrites.
+  bool on_devices = false;
   /// Why the engine cannot be used on this machine; empty if it can.
   std::function<std::string()> unavailable = [] { return std::string(); };
   /// Why it cannot measure a point; empty if it can.
