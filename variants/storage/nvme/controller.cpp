@@ -211,14 +211,15 @@ void Controller::shut_down() {
 // --- admin commands --------------------------------------------------------------------------------------------------
 
 /// Runs an admin command; returns dword 0 of its completion. If the command does not end, disables the controller.
-std::uint32_t Controller::execute(const std::string& what, Command command) {
+std::uint32_t Controller::execute(const std::string& what, const Command& command) {
   if (!enabled_) throw failure(what + ": the controller is disabled");
   std::optional<Ended> ended;
   try {
     const std::uint64_t begin = now_ns();
     const bool sent = admin_->submit(0, begin, [&](std::uint16_t id) {
-      command.opcode_and_id = opcode_and_id(command.opcode(), id);
-      return command;
+      Command numbered = command;
+      numbered.opcode_and_id = opcode_and_id(command.opcode(), id);
+      return numbered;
     });
     if (!sent) throw failure(what + ": the admin queue is full");
     admin_->flush();

@@ -85,7 +85,7 @@ class Controller {
   template <class Done>
   void wait_for(const char* what, std::uint64_t timeout_ns, bool fatal_ends, Done&& done);
   std::uint64_t ready_timeout_ns() const;
-  std::uint32_t execute(const std::string& what, Command);
+  std::uint32_t execute(const std::string& what, const Command&);
   void identify(Identify, std::uint32_t namespace_id, const std::string& what);
   void identify_all();
   void request_queues();
