@@ -26,6 +26,7 @@ class EngineChecks {
       : entry_(storage::Engines::instance().get("", engine)), device_(device) {}
 
   std::string why_unsupported(storage::Operation operation, bool direct) const {
+    if (entry_.on_devices) return "the engine needs a device; its tests are separate";
     if (auto reason = entry_.unavailable(); !reason.empty()) return reason;
     return entry_.why_unsupported ? entry_.why_unsupported(point(operation, direct)) : "";
   }

@@ -1,6 +1,5 @@
 #pragma once
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -21,8 +20,8 @@ class Descriptor {
     if (descriptor_ >= 0) return;
     const int error = errno;
     const bool direct = error == EINVAL && (flags & O_DIRECT) != 0;
-    throw Failure(fmt::format("cannot open {}: {}{}", path, std::strerror(error),
-                              direct ? "; its file system does not support O_DIRECT" : ""));
+    throw Failure("cannot open " + path + ": " + std::strerror(error) +
+                  (direct ? "; its file system does not support O_DIRECT" : ""));
   }
   /// Owns a descriptor that is already open.
   static Descriptor adopt(int descriptor) {

@@ -31,9 +31,10 @@ using namespace storage::nvme;
 
 constexpr std::size_t kPairs = 2, kDepth = 64;
 constexpr std::uint64_t kTestedBytes = std::uint64_t{64} << 20;  // the first part of the namespace
-constexpr std::size_t kLargest = std::size_t{4} << 20;           // bytes of the largest command
-constexpr std::uint64_t kTimeout = 60'000'000'000;               // ns
-constexpr std::size_t kGuard = 64;                               // bytes around the data that must not change
+// Bytes of the largest command: its PRP list has two pages. QEMU accepts at most 1024 pages of data per command.
+constexpr std::size_t kLargest = std::size_t{3} << 20;
+constexpr std::uint64_t kTimeout = 60'000'000'000;  // ns
+constexpr std::size_t kGuard = 64;                  // bytes around the data that must not change
 constexpr unsigned char kUntouched = 0x5C;
 constexpr std::uint64_t kInvalidEvery = 512;  // one of so many commands lies outside the namespace and must fail
 
@@ -46,7 +47,8 @@ struct Job {
 };
 
 struct Counts {
-  std::uint64_t reads = 0, writes = 0, rejected = 0, bytes = 0, lists = 0, wrong = 0, aborted = 0, resets = 0;
+  std::uint64_t reads = 0, writes = 0, rejected = 0, bytes = 0, lists = 0, chains = 0, wrong = 0, aborted = 0,
+                resets = 0;
 };
 
 class Trial {
@@ -164,7 +166,8 @@ class Trial {
     }
     free_[pair].pop_back();
     if (!job.invalid) model_.begin(job.lba, job.blocks, job.write);
-    if (pages_of(job.bus % kPage, bytes) > 2) ++counts_.lists;
+    counts_.lists += list_pages_of(pages_of(job.bus % kPage, bytes)) > 0 ? 1 : 0;
+    counts_.chains += list_pages_of(pages_of(job.bus % kPage, bytes)) > 1 ? 1 : 0;
     jobs_[slot] = job;
   }
   std::uint32_t poll() {
@@ -221,14 +224,14 @@ class Trial {
   /// Finds out which blocks of an aborted write have been written.
   void settle(const Job& write) {
     if (write.invalid) return;
-    const Counts before = counts_;
+    Counts before = counts_;
     Job read = write;
     read.write = false;
     read.settles = true;
     const std::size_t slot = free_[0].back();
     run_alone(read);
-    counts_ = {before.reads,  before.writes,  before.rejected, before.bytes, before.lists,
-               counts_.wrong, before.aborted, before.resets};  // the read is not one of the random commands
+    before.wrong = counts_.wrong;
+    counts_ = before;  // the read is not one of the random commands
     const std::uint64_t wrong = model_.settle(jobs_[slot].data, write.lba, write.blocks, write.version);
     if (wrong != 0) report(write, "was aborted, and blocks hold neither version", Status{});
   }
@@ -288,10 +291,11 @@ int run(const std::string& address, std::uint64_t commands, std::uint64_t seed) 
   }
   controller.shut_down();
   fmt::print(
-      "nvme_trial: {}: {} commands ({} reads, {} writes, {} rejected as they must be; {} with PRP lists), {} queue "
+      "nvme_trial: {}: {} commands ({} reads, {} writes, {} rejected as they must be; {} with PRP lists, {} of them of "
+      "two pages), {} queue "
       "pairs, depth {}, {} reset, {} commands aborted by it, {:.2f} GB, {} errors, {:.1f} s, seed {}\n",
       counts.wrong == 0 ? "ok" : "FAILED", counts.reads + counts.writes + counts.rejected, counts.reads, counts.writes,
-      counts.rejected, counts.lists, kPairs, kDepth, counts.resets, counts.aborted,
+      counts.rejected, counts.lists, counts.chains, kPairs, kDepth, counts.resets, counts.aborted,
       static_cast<double>(counts.bytes) / 1e9, counts.wrong, seconds, seed);
   return counts.wrong == 0 ? 0 : 1;
 }

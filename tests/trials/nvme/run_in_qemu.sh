@@ -1,15 +1,17 @@
 #!/usr/bin/env bash
 # Tests the user-space NVMe driver against the NVMe controller that QEMU emulates, behind an emulated Intel IOMMU:
-#   tests/trials/nvme/run_in_qemu.sh [--trial EXECUTABLE] [--commands N] [--seed N] [--mdts N] [--accel tcg|kvm]
-#                                    [--limit SECONDS]
+#   tests/trials/nvme/run_in_qemu.sh [--trial EXECUTABLE] [--commands N] [--seed N] [--mdts N]
+#                                    [--tests EXECUTABLE] [--limit SECONDS]
 # Without --trial it builds nvme_trial with the preset release. The guest is Debian's cloud kernel and an initramfs of
 # busybox, the kernel's VFIO modules and nvme_trial; the packages are downloaded with apt-get and unpacked, not
 # installed. Needs no root and no device. Prints the trial's lines; exit code 0: no error, 1: errors or a timeout, 2:
 # something is missing.
-# --mdts: largest transfer as a power of two of pages: 7 is 512 KiB, 10 is 4 MiB, whose PRP lists have several pages.
+# --mdts: largest transfer as a power of two of pages. 10 is 4 MiB, so that PRP lists of two pages occur; 7 is QEMU's
+# default, 512 KiB.
+# --tests: test_variants, whose tests NvmeUser* then also run in the guest; they test the storage engine nvme_user.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
-trial='' commands=100000 seed=1 mdts=7 accel=tcg limit=1800
+trial='' commands=100000 seed=1 mdts=10 tests='' limit=1800
 usage() {
   sed -n '2,4s/^# //p' "${BASH_SOURCE[0]}" >&2
   exit 2
@@ -21,7 +23,7 @@ while (($#)); do
     --commands) commands=$2 ;;
     --seed) seed=$2 ;;
     --mdts) mdts=$2 ;;
-    --accel) accel=$2 ;;
+    --tests) tests=$(realpath "$2") ;;
     --limit) limit=$2 ;;
     *) usage ;;
   esac
@@ -65,6 +67,13 @@ guest=$(mktemp -d)
 trap 'rm -rf "$guest"' EXIT
 mkdir -p "$guest/root/bin" "$guest/root/modules"
 cp "$busybox/bin/busybox" "$trial" "$guest/root/bin/"
+if [[ -n $tests ]]; then   # with its shared libraries
+  cp "$tests" "$guest/root/bin/tests"
+  ldd "$tests" | grep -o '/[^ ]*' | while read -r library; do
+    mkdir -p "$guest/root$(dirname "$library")"
+    cp -L "$library" "$guest/root$library"
+  done
+fi
 find "$kernel/lib/modules" \( -name 'vfio*.ko*' -o -name 'irqbypass.ko*' \) -exec cp {} "$guest/root/modules/" \;
 xz -dq "$guest"/root/modules/*.xz 2>/dev/null || true   # newer kernels have compressed modules
 cat >"$guest/root/init" <<TEXT
@@ -86,6 +95,8 @@ for device in /sys/bus/pci/devices/*; do
   echo \$address >/sys/bus/pci/drivers_probe
   nvme_trial \$address $commands $seed
   echo "exit code \$?"
+  [ ! -e /bin/tests ] || FEEDRATE_NVME_DEVICE=\$address tests --gtest_filter='NvmeUser*'
+  echo "exit code of the tests \$?"
 done
 poweroff -f
 TEXT
@@ -94,10 +105,10 @@ chmod +x "$guest/root/init"
 truncate -s 256M "$guest/drive"
 
 status=0
-timeout "$limit" qemu-system-x86_64 -accel "$accel" -machine q35,kernel-irqchip=split -cpu max -smp 2 -m 1G \
+timeout "$limit" qemu-system-x86_64 -accel tcg -machine q35,kernel-irqchip=split -cpu max -smp 2 -m 1G \
   -nodefaults -no-user-config -no-reboot -display none -serial stdio -device intel-iommu,intremap=on \
   -drive "file=$guest/drive,format=raw,if=none,id=drive,cache=unsafe" -device "nvme,serial=trial,drive=drive,mdts=$mdts" \
   -kernel "$(echo "$kernel"/boot/vmlinuz-*)" -initrd "$guest/initramfs" \
-  -append 'console=ttyS0 intel_iommu=on quiet panic=-1' </dev/null 2>&1 | tr -d '\r' | tee "$guest/log" || status=$?
+  -append 'console=ttyS0 intel_iommu=on no_timer_check quiet panic=-1' </dev/null 2>&1 | tr -d '\r' | tee "$guest/log" || status=$?
 ((status != 124)) || echo "the guest did not end within $limit s" >&2
-grep -qx 'exit code 0' "$guest/log" || exit 1
+grep -qx 'exit code 0' "$guest/log" && grep -qx 'exit code of the tests 0' "$guest/log" || exit 1

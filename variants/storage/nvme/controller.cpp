@@ -287,6 +287,7 @@ QueueId Controller::create_queues(const QueueAddresses& at) {
   }
   if (at.submissions % kPage != 0 || at.completions % kPage != 0) throw failure("a queue does not begin on a page");
   const std::lock_guard lock(mutex_);
+  if (!enabled_) throw failure("the controller is disabled");
   const auto free = std::find(used_.begin(), used_.end(), false);
   if (free == used_.end()) throw failure(fmt::format("all of its {} queue pairs are in use", max_pairs_));
   const auto number = static_cast<std::uint16_t>(free - used_.begin());
