@@ -95,7 +95,7 @@ for device in /sys/bus/pci/devices/*; do
   echo \$address >/sys/bus/pci/drivers_probe
   nvme_trial \$address $commands $seed
   echo "exit code \$?"
-  [ ! -e /bin/tests ] || FEEDRATE_NVME_DEVICE=\$address tests --gtest_filter='NvmeUser*'
+  [ ! -e /bin/tests ] || FEEDRATE_NVME_DEVICE=\$address tests --gtest_color=no --gtest_filter='NvmeUser*'
   echo "exit code of the tests \$?"
 done
 poweroff -f

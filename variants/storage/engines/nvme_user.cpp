@@ -166,12 +166,11 @@ class NvmeUser final : public Engine {
   void collect() {
     group_.clear();
     group_slots_.clear();
-    std::size_t count = 0;
     for (const auto& drive : drives_) {
-      count += drive->transfers().queue().poll([&](const nvme::Ended& end) { handle(end.tag, end.status); });
+      drive->transfers().queue().poll([&](const nvme::Ended& end) { handle(end.tag, end.status); });
     }
     if (!group_.empty()) copies_->start(group_, group_slots_);
-    if (count != 0 || slots_.in_flight() == copies_->running()) return;
+    if (slots_.in_flight() == copies_->running()) return;
     if (const std::uint64_t now = now_ns(); now >= next_check_) {
       for (const auto& drive : drives_) drive->check();
       next_check_ = now + kCheckInterval;
