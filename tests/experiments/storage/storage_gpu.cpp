@@ -23,7 +23,7 @@ TEST_P(StorageEngineOnGpu, MovesEveryBlock) {
   if (GetParam() != "pread" && GetParam() != "cufile") checks.closes_while_requests_are_in_flight();
 }
 
-INSTANTIATE_TEST_SUITE_P(Each, StorageEngineOnGpu, testing::ValuesIn(storage::Engines::instance().list()),
+INSTANTIATE_TEST_SUITE_P(Each, StorageEngineOnGpu, testing::ValuesIn(test::file_engines()),
                          [](const auto& test) { return test.param; });
 
 }  // namespace

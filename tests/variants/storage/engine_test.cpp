@@ -46,7 +46,7 @@ TEST_P(StorageEngine, ClosesWhileRequestsAreInFlight) {
   if (!IsSkipped() && GetParam() != "pread" && GetParam() != "cufile") checks.closes_while_requests_are_in_flight();
 }
 
-INSTANTIATE_TEST_SUITE_P(Each, StorageEngine, testing::ValuesIn(storage::Engines::instance().list()),
+INSTANTIATE_TEST_SUITE_P(Each, StorageEngine, testing::ValuesIn(test::file_engines()),
                          [](const auto& test) { return test.param; });
 
 }  // namespace

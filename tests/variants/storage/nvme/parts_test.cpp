@@ -22,8 +22,10 @@ std::vector<std::uint64_t> pages_named(const Prps& prps, std::size_t pages, cons
   std::vector<std::uint64_t> named{prps.first};
   if (pages == 2) named.push_back(prps.second);
   std::uint64_t at = prps.second;
-  while (pages > 2 && named.size() < pages) {
-    const std::uint64_t entry = list.entries[(at - list.bus) / 8];
+  for (std::size_t steps = 0; pages > 2 && named.size() < pages && steps < 2 * pages; ++steps) {
+    const std::uint64_t index = (at - list.bus) / 8;
+    if (index >= list.pages * kPrpsPerPage) return {};  // an address outside the list
+    const std::uint64_t entry = list.entries[index];
     const bool last_of_page = at % kPage == kPage - 8;
     at += 8;
     if (last_of_page && named.size() + 1 < pages) {
