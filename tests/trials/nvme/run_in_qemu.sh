@@ -2,10 +2,9 @@
 # Tests the user-space NVMe driver against the NVMe controller that QEMU emulates, behind an emulated Intel IOMMU:
 #   tests/trials/nvme/run_in_qemu.sh [--trial EXECUTABLE] [--commands N] [--seed N] [--mdts N]
 #                                    [--tests EXECUTABLE] [--limit SECONDS]
-# Without --trial it builds nvme_trial with the preset release. The guest is Debian's cloud kernel and an initramfs of
-# busybox, the kernel's VFIO modules and nvme_trial; the packages are downloaded with apt-get and unpacked, not
-# installed. Needs no root and no device. Prints the trial's lines; exit code 0: no error, 1: errors or a timeout, 2:
-# something is missing.
+# Without --trial it compiles nvme_trial itself. The guest is Debian's cloud kernel and an initramfs of busybox, the
+# kernel's VFIO modules and nvme_trial; the packages are downloaded with apt-get and unpacked, not installed. Needs no
+# root and no device. Prints the trial's lines. Exit code 0: no error; 1: errors or a timeout; 2: something is missing.
 # --mdts: largest transfer as a power of two of pages. 10 is 4 MiB, so that PRP lists of two pages occur; 7 is QEMU's
 # default, 512 KiB.
 # --tests: test_variants, whose tests NvmeUser* then also run in the guest; they test the storage engine nvme_user.
@@ -36,10 +35,6 @@ need qemu-system-x86_64 qemu-system-x86
 need cpio cpio
 need dpkg-deb dpkg
 need apt-get apt
-if [[ -z $trial ]]; then
-  (cd "$root" && cmake --preset release >/dev/null && cmake --build --preset release --target nvme_trial) >&2
-  trial=$root/build/release/tests/nvme_trial
-fi
 
 # The packages are kept in build/, so that another run downloads nothing.
 packages=$root/build/nvme-guest
@@ -66,7 +61,15 @@ busybox=$(unpacked busybox-static)
 guest=$(mktemp -d)
 trap 'rm -rf "$guest"' EXIT
 mkdir -p "$guest/root/bin" "$guest/root/modules"
-cp "$busybox/bin/busybox" "$trial" "$guest/root/bin/"
+if [[ -z $trial ]]; then
+  need c++ g++
+  echo '#include <fmt/format.h>' | c++ -E -x c++ - >/dev/null 2>&1 || { echo "run: apt-get install libfmt-dev" >&2; exit 2; }
+  trial=$guest/nvme_trial
+  c++ -std=c++20 -O2 -static -DFMT_HEADER_ONLY -I"$root" -o "$trial" "$root"/tests/trials/nvme/nvme_trial.cpp \
+    "$root"/variants/storage/nvme/*.cpp "$root"/common/threads/*.cpp
+fi
+cp "$busybox/bin/busybox" "$guest/root/bin/"
+cp "$trial" "$guest/root/bin/nvme_trial"
 if [[ -n $tests ]]; then   # with its shared libraries
   cp "$tests" "$guest/root/bin/tests"
   ldd "$tests" | grep -o '/[^ ]*' | while read -r library; do
@@ -95,8 +98,10 @@ for device in /sys/bus/pci/devices/*; do
   echo \$address >/sys/bus/pci/drivers_probe
   nvme_trial \$address $commands $seed
   echo "exit code \$?"
-  [ ! -e /bin/tests ] || FEEDRATE_NVME_DEVICE=\$address tests --gtest_color=no --gtest_filter='NvmeUser*'
-  echo "exit code of the tests \$?"
+  if [ -e /bin/tests ]; then
+    FEEDRATE_NVME_DEVICE=\$address tests --gtest_color=no --gtest_filter='NvmeUser*'
+    echo "exit code of the tests \$?"
+  fi
 done
 poweroff -f
 TEXT
@@ -111,4 +116,5 @@ timeout "$limit" qemu-system-x86_64 -accel tcg -machine q35,kernel-irqchip=split
   -kernel "$(echo "$kernel"/boot/vmlinuz-*)" -initrd "$guest/initramfs" \
   -append 'console=ttyS0 intel_iommu=on no_timer_check quiet panic=-1' </dev/null 2>&1 | tr -d '\r' | tee "$guest/log" || status=$?
 ((status != 124)) || echo "the guest did not end within $limit s" >&2
-grep -qx 'exit code 0' "$guest/log" && grep -qx 'exit code of the tests 0' "$guest/log" || exit 1
+grep -qx 'exit code 0' "$guest/log" || exit 1
+[[ -z $tests ]] || grep -qx 'exit code of the tests 0' "$guest/log" || exit 1
