@@ -35,7 +35,7 @@ def write_aa(before: str, after: str, margin: float, noises: list[str], readme: 
 
 
 def aa_text(a: Results, b: Results, matched: pd.DataFrame, rules: Rules) -> str:
-    """The table and how it was made, as Markdown."""
+    """The table and a note on its origin, as Markdown."""
     warning = _warning(a, b)
     repetitions = sorted({count for counts in matched["repetitions"] for count in counts})
     parts = [

@@ -34,8 +34,8 @@ class Margins:
 
 
 def write_ab(folder: str, out: str | None, margins: Margins, fail_on: Sequence[str]) -> int:
-    """Writes ab.md and ab.png, prints the former, and names on stderr the points that fail a gate. Returns the exit
-    code: 1 if any point fails."""
+    """Writes ab.md and ab.png, prints ab.md, and lists the points that fail a gate on stderr. Returns the exit code: 1
+    if any point fails."""
     before, after = (load_all([Path(folder) / side], "OUT") for side in SIDES)
     shared = in_both(before, after)
     every = list(dict.fromkeys(metric for a, b in shared.values() for metric in metrics_of(a, b)))

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from . import figure_text, sections, stability, stats, tables, units
+from . import figure_text, sections, stats, tables, units
 from .catalogue import Experiment
 from .document import Block, Heading, Table, Text
 from .load import Results
+from .ranking import clearly_better, ranked_figure
 
 TITLE = "The answer"
 COLUMNS = ["for", "best", "figure", "runner-up", "runner-up's figure", "ratio"]
@@ -53,7 +54,7 @@ def _best(experiment: Experiment, figure, percentile: str) -> Question:
 
 
 def blocks(results: Results, questions: Sequence[Question], note: str = NOTE) -> list[Block]:
-    """The table and how to read it; empty if no row counts."""
+    """The table and its explanation; empty if no row counts."""
     found = table(results, questions)
     return [Heading(TITLE), found, Text(" ".join([note, *stats.explained(results)]), "note")] if found else []
 
@@ -89,21 +90,13 @@ def _row(results: Results, question: Question, measured: pd.DataFrame, shown: li
         return [*line, "no other was measured", units.NOTHING, units.NOTHING]
     second = ranked.iloc[1]
     ratio = first[metric] / second[metric] if question.larger_is_better else second[metric] / first[metric]
-    doubt = "" if clearly_differ(question, first, second) else "\nno clear difference"
+    doubt = "" if clearly_better(first, second, metric, question.larger_is_better) else "\nno clear difference"
     return [*line, *_variant_cells(results, question, second, shown), f"{units.ratio(ratio)}{doubt}"]
 
 
 def _variant_cells(results: Results, question: Question, point: pd.Series, shown: list[str]) -> list[str]:
     """The variant with its settings, and its figure."""
-    figure = figure_text.figure(question.formatter, point, question.metric, question.larger_is_better)
-    alone = "\none repetition" if point["repetitions"] == 1 else ""
     where = tables.place(results, point, shown)
-    return [f"{point['variant']}\n{where}".strip(), f"{figure}{alone}{stability.mark(point, question.stable_if)}"]
-
-
-def clearly_differ(question: Question, first: pd.Series, second: pd.Series) -> bool:
-    """Whether the intervals do not overlap. False if the second's figure is only a bound, as its true value may be
-    better."""
-    better, worse = (first, second) if question.larger_is_better else (second, first)
-    # The comparison is false if an end is NaN.
-    return bool(better[f"{question.metric}_low"] > worse[f"{question.metric}_high"] and not second["limited"])
+    metric, larger = question.metric, question.larger_is_better
+    figure = ranked_figure(question.formatter, point, metric, larger, question.stable_if)
+    return [f"{point['variant']}\n{where}".strip(), figure]

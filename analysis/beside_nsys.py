@@ -23,7 +23,7 @@ Means = dict[tuple[str, str], tuple[int, float]]  # (stream, work) -> (count, me
 
 
 def beside_text(trace: str, report: str) -> str:
-    """The table and how to read it. Raises BadInput for files of another format and for files that share no stream."""
+    """The table and its explanation. Raises BadInput for files of another format and for files that share no stream."""
     own, theirs = _of_trace(trace), _of_nsys(report)
     both = [where for where in own if where in theirs]
     if not both:

@@ -26,6 +26,9 @@ from .handoff.plots import several as drawn_several
 from .overlap import along, strategies
 from .overlap.plots import by_axis, by_strategy
 from .sections.handoff import cheapest_blocks
+from .storage import against_fio, best, cpu, gpudirect, paths, under_load
+from .storage.plots import by_block, cpu_cost
+from .storage.plots import under_load as drawn_load
 
 
 def write_figures(directory: str, out: str) -> list[Path]:
@@ -39,7 +42,7 @@ def write_figures(directory: str, out: str) -> list[Path]:
             headlines = [one for one in drawings if one.name == glance.NAME and one.figure]
             contents |= {target / f"{one.name}.svg": standalone(one) for one in headlines}
     if not contents:
-        raise BadInput("DIR", directory, "no experiment in it has figures", "rows of feeding, overlap or handoff")
+        raise BadInput("DIR", directory, "no experiment in it has figures", "rows of feeding, overlap, handoff or storage")
     return write_all(contents)
 
 
@@ -56,9 +59,9 @@ def headline_text(results: Results) -> str:
 
 @dataclass(frozen=True)
 class PageBlock:
-    """A generated block with the origin of its numbers. `make` returns Markdown or blocks; they are empty if the rows
-    have no data for it, which `lacks` and `allowed` explain. Without `experiment`, the folder's first one is used.
-    `figures`: modules whose figures follow if they were exported; `illustrated`: at least one of them must be there."""
+    """A generated block with the origin of its numbers. `make` returns Markdown or blocks; the result is empty if the
+    rows have no data for the block, as `lacks` and `allowed` explain. Without `experiment`, the first experiment in the
+    folder is used. `figures`: modules whose figures follow if exported; `illustrated`: at least one must exist."""
 
     make: Callable[[Results], Sequence[str | Block]]
     experiment: str
@@ -84,7 +87,7 @@ def update_readme(directory: str, readme: str, block: str, figures: str | None, 
 
 
 def _pictures(folder: Path, page: Path, drawn: tuple, directory: str) -> list[str]:
-    """Links to those of the drawn figures that were exported; raises BadInput if there are none."""
+    """Links to the drawn figures that were exported; raises BadInput if there are none."""
     pictures = _exported(folder, page, drawn, directory)
     if not pictures:
         allowed = f"a folder that `python -m analysis figures {directory} --out {folder}` has written"
@@ -126,7 +129,7 @@ def _prices(results: Results) -> list[Block | str]:
 
 
 def _inline(blocks: list[Block]) -> list[Block | str]:
-    """The blocks with bold lines instead of headings, which would be in the page's contents."""
+    """The blocks with bold lines instead of headings, because headings would appear in the page's contents."""
     return [f"**{block.text}**" if isinstance(block, Heading) else block for block in blocks]
 
 
@@ -143,6 +146,10 @@ def _of_overlap(axis: along.Axis) -> PageBlock:
 
 def _of_handoff(make: Callable, lacks: str, *figures) -> PageBlock:
     return PageBlock(make, "handoff", lacks, "rows of `handoff`", figures)
+
+
+def _of_storage(make: Callable, lacks: str, *figures) -> PageBlock:
+    return PageBlock(make, "storage", lacks, "rows of `storage`", figures)
 
 
 NO_ROW = "has no row{} that counts"
@@ -179,4 +186,10 @@ BLOCKS: dict[str, Callable[[str, Path, str | None], str]] = {
     "ways": _of_handoff(ways.blocks, NO_ROW.format(" of handoff")),
     "two_gpus": _of_handoff(cheapest.two_gpus_blocks, NO_ROW.format(" of handoff to another GPU")),
     "several": _of_handoff(several.blocks, "has no way with two numbers of tensors or readers", drawn_several),
+    "engines": _of_storage(best.blocks, NO_ROW.format(" of storage"), by_block),
+    "against_fio": _of_storage(against_fio.blocks, "has no row with O_DIRECT and a limit from fio"),
+    "cpu_cost": _of_storage(cpu.blocks, NO_ROW.format(" of storage"), cpu_cost),
+    "latency_under_load": _of_storage(under_load.blocks, "has no open load", drawn_load),
+    "paths": _of_storage(paths.blocks, NO_ROW.format(" of storage")),
+    "gpudirect": _of_storage(gpudirect.blocks, NO_ROW.format(" of storage")),
 }  # fmt: skip

@@ -28,7 +28,7 @@ class Axis:
     kind: str = "number"
     default: object = 0
     values: tuple[str, ...] = ()
-    automatic: bool = False  # whether the value 0 lets the member choose
+    automatic: bool = False  # whether 0 means that the member chooses the value
     description: str = ""
 
     @property
@@ -82,7 +82,7 @@ class Experiment:
         return units.of_unit(self.figures[figure].unit, self.kinds)
 
     def column(self, figure: str, percentile: str = "") -> str:
-        """The cells' column of a figure. Percentiles of the main time have no figure name."""
+        """The column of a figure in the cells. Percentiles of the main time are named without the figure."""
         if not percentile:
             return figure
         return percentile if figure == self.time else f"{self.figures[figure].stem}_{percentile}"
@@ -214,7 +214,7 @@ def read(directory: Path, argument: str) -> dict:
 
 
 def merged(documents: Iterable[dict]) -> Catalogue:
-    """The catalogue of several folders: entries that only a later one has are added to those of the first."""
+    """The catalogue of several folders: entries that only a later folder has are added to those of the first."""
     known = list(documents)
     return Catalogue(_experiments(known), _limits(known))
 

@@ -55,7 +55,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _page_options(command: argparse.ArgumentParser, block: str, option: str = "--page", file: str = "PAGE.md") -> None:
-    """Adds the options to write the output into a block of a page, or to check that block."""
+    """Adds the options for writing the output into a block of a page and for checking that block."""
     markers = f"a file with the lines <!-- {block}:begin --> and <!-- {block}:end --> to rewrite"
     command.add_argument(option, metavar=file, dest="page", help=markers)
     _check_option(command)
@@ -241,10 +241,10 @@ def _add_comparisons(commands) -> None:
 
     command = commands.add_parser(
         "ranks",
-        help="check that a search (quick) finds what a sweep (feeding) found; exit with 1 if not",
+        help="check that a search (quick) finds the results of a sweep (feeding); exit with 1 if not",
         description="Compares the best result of each variant in two result directories of one machine: peak message "
         "rate, peak byte rate, and p50 of a lone message. Exits with 1 if two variants that are 1.5 × apart in the "
-        "sweep are ranked the other way round, or if a peak is below 70 % of the sweep's.",
+        "sweep are ranked in the opposite order, or if a peak is below 70 % of the sweep's.",
     )
     command.add_argument("found", metavar="FOUND", help="the result directory of the search")
     command.add_argument("swept", metavar="SWEPT", help="the result directory of the sweep")

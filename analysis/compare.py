@@ -32,7 +32,7 @@ ONE_RUN = (
 
 @dataclass(frozen=True)
 class Rules:
-    """Criteria for a difference. The default has no run noise, which suits sides that were measured next to each other;
+    """Criteria for a difference. The default assumes no run noise, which suits sides measured next to each other;
     the command line assumes some."""
 
     margin: float = 0.02  # smallest effect of interest, as a share of A
@@ -76,7 +76,7 @@ def write_comparison(
     noises: Sequence[str],
     fail_on: Sequence[str],
 ) -> int:
-    """Writes compare.md and compare.png, prints the former, and names on stderr the points that fail a gate. Returns
+    """Writes compare.md and compare.png, prints compare.md, and lists the points that fail a gate on stderr. Returns
     the exit code: 1 if any point fails. `noises` and `fail_on` are option values from the command line."""
     before, after = sides_of(directories, others)
     sides = load_all(before, "A"), load_all(after, "B")
@@ -106,7 +106,7 @@ def write_comparison(
 
 
 def finish(title: str, blocks: list[Block], found: Sequence[Compared], target: Path, name: str) -> int:
-    """Writes and prints the page, writes its plots, and names the points that fail a gate. Returns the exit code."""
+    """Writes and prints the page, writes its plots, and lists the points that fail a gate. Returns the exit code."""
     text = to_markdown(title, blocks)
     write_all(pngs([one.drawing for one in found], target) | {target / name: text})
     say(f"{text}\n{target / name}")
@@ -184,7 +184,7 @@ def designs(rules: Rules, metric: Metric, several: bool) -> list[tuple[power.Des
 
 
 def explanation(rules: Rules, several: bool = False) -> str:
-    """How to read ratios and verdicts."""
+    """An explanation of ratios and verdicts."""
     shares = set(rules.run_noise.values())
     noise = ", ".join(f"{units.percent(share)} {name}" for name, share in rules.run_noise.items() if share)
     if noise and len(shares) == 1:
@@ -307,7 +307,7 @@ def _samples(results: Results, axes: list[str], metrics: Sequence[Metric]) -> di
 
 
 def _status(results: Results, point: dict) -> str:
-    """Why a point has no partner: its status and reason on the other side."""
+    """The reason why a point has no partner: its status and reason on the other side."""
     cells = results.cells
     for axis in results.axes:
         cells = cells[cells[axis] == point[axis]]

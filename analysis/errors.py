@@ -2,7 +2,7 @@
 
 
 class BadInput(Exception):
-    """An invalid argument. The message names it, its value and what is allowed. Exit code 2."""
+    """An invalid argument. The message names the argument, its value and the allowed values. Exit code 2."""
 
     def __init__(self, argument: str, value: object, problem: str, allowed: str):
         super().__init__(f"{argument} '{value}': {problem}; allowed: {allowed}")

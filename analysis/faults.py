@@ -11,8 +11,8 @@ MADE_BY = ("gpu", "host", "version")  # missing in older lines
 
 
 def faults_text(file: str) -> str:
-    """One row per fault, one column per queue. Cases of the same fault and queue are added; the longest recovery
-    counts."""
+    """One row per fault, one column per queue. Cases of the same fault and queue are added up; the longest
+    recovery counts."""
     cases = json_lines(Path(file), _case, ALLOWED)
     queues = sorted({case["queue"] for case in cases})
     faults = list(dict.fromkeys(case["fault"] for case in cases))

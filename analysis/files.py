@@ -62,7 +62,7 @@ def _bytes(content: str | bytes) -> bytes:
 
 
 def json_lines(path: Path, take: Callable[[dict], dict], allowed: str) -> list[dict]:
-    """What `take` returns for each line of the file; raises BadInput for an invalid line and if there is none."""
+    """The results of `take` for the lines of the file. Raises BadInput for an invalid line and for an empty file."""
     if not path.is_file():
         raise BadInput("FILE", path, "no such file", allowed)
     taken = []

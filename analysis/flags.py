@@ -8,15 +8,17 @@ import pandas as pd
 from .catalogue import Experiment
 
 LATE, UNSTEADY, ABOVE_LIMIT = STORED_CODES = ("late_generator", "unsteady", "above_limit")
+CONTRADICTED = "contradicted"  # derived from a row by its experiment's section, not stored in it
 DISTURBED = "disturbed"  # derived from all rows of a point, not stored in a row
-CODES = (*STORED_CODES, DISTURBED)
-LIMITED = "driver_bound"  # the cause of a row whose rate is near what the load generator alone reaches
+CODES = (*STORED_CODES, CONTRADICTED, DISTURBED)
+LIMITED = "driver_bound"  # the cause of a row whose rate is near that of the load generator alone
 ABOVE = 1.05  # ratio to a limit; a higher ratio is not noise, so either the limit or the rate is wrong
-MARKS = {LATE: "†", UNSTEADY: "‡", ABOVE_LIMIT: "§", DISTURBED: "¶"}
+MARKS = {LATE: "†", UNSTEADY: "‡", ABOVE_LIMIT: "§", CONTRADICTED: "‖", DISTURBED: "¶"}
 LEGENDS = {
     LATE: "had a late load generator, so their response times include its lag",
     UNSTEADY: "were unsteady: their rate was still changing at the end of the warm-up",
     ABOVE_LIMIT: f"have a figure more than {100 * (ABOVE - 1):.0f} % better than its limit",
+    CONTRADICTED: "contradict their own data",
     DISTURBED: "belong to points with only disturbed repetitions",
 }
 
@@ -53,8 +55,8 @@ def mark(point) -> str:
 
 
 def limited(cells: pd.DataFrame) -> pd.Series:
-    """A mask of the cells that the load generator limited, so that their figures are lower bounds. They are the fast
-    cells: a median without them would be that of the slow ones."""
+    """A mask of the cells that the load generator limited. Their figures are lower bounds. They are the fast cells: a
+    median without them would be that of the slow cells."""
     return (cells["status"] == "invalid") & (cells["cause"] == LIMITED)
 
 
@@ -65,7 +67,7 @@ def counting(cells: pd.DataFrame) -> pd.Series:
 
 
 def legend(cells: pd.DataFrame) -> str:
-    """What the marks mean, with the number of rows; empty if no row that counts has a mark."""
+    """The meaning of the marks, with the number of rows; empty if no row that counts has a mark."""
     some = cells[counting(cells) | (cells["status"] == "unsustainable")]
     found = counts(some["flags"])
     return " ".join(f"{MARKS[code]} {count} of {len(some)} rows {LEGENDS[code]}." for code, count in found.items())

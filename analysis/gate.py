@@ -16,7 +16,7 @@ GRAMMAR = "slower:PERCENT[:METRIC], unclear[:METRIC]"
 
 @dataclass(frozen=True)
 class Gate:
-    """One `--fail-on`."""
+    """One `--fail-on` option."""
 
     verdict: str
     share: float  # SLOWER by at least this

@@ -20,7 +20,7 @@ class Histogram:
 
     @staticmethod
     def from_row(histogram: dict) -> "Histogram":
-        """A histogram from a row, which gives the buckets by `index`, or by `steps`, the shorter differences."""
+        """A histogram from a row, which gives the buckets by `index` or by `steps`, the differences between indexes."""
         index = histogram.get("index")
         index = np.cumsum(histogram["steps"]) if index is None else index
         return _collect(

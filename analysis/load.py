@@ -89,7 +89,7 @@ def load_all(directories: Iterable[str | Path], argument: str = "DIR") -> dict[s
         tries = " except tries of a search" if any(row["kind"] == "cell" for _, row in read) else ""
         allowed = "a directory in which a sweep measured at least one cell"
         raise BadInput(argument, ", ".join(map(str, paths)), f"rows.jsonl has no cell row{tries}", allowed)
-    # Problems of a file are reported once, with the first experiment.
+    # Problems in a file are reported once, with the first experiment.
     first = next(iter(measured))
     return {name: _results(known, name, paths, some, notes if name == first else []) for name, some in measured.items()}
 
@@ -163,7 +163,8 @@ def _cell(directory: Path, row: dict, axes: list[str], experiment: Experiment, s
         status, (cause, reason) = "invalid", doubt
     flat = _identity(directory, row, axes, experiment)
     flat |= {"status": status, "cause": cause, "reason": reason, "doubt": doubt[1] if doubt else ""}
-    flat["flags"] = flags.of(row, experiment)
+    flat["contradictions"] = section.contradictions(row)
+    flat["flags"] = flags.of(row, experiment) + [flags.CONTRADICTED] * bool(flat["contradictions"])
     flat |= {f"ab_{name}": (row.get("ab") or {}).get(name, -1) for name in ("point", "pair", "start")}
     for figure in experiment.figures.values():
         value = figures.get(figure.name)
@@ -190,14 +191,24 @@ def _cell(directory: Path, row: dict, axes: list[str], experiment: Experiment, s
     flat["power_w"] = state.get("gpu", {}).get("power_w", NAN)
     flat["disturbances"] = state.get("disturbances") or []
     flat["stop"] = row.get("stop") or {}
-    flat["open"] = False
-    return flat | section.columns(row)
+    return flat | _open_load(row) | section.columns(row)
+
+
+def _open_load(row: dict) -> dict:
+    """The columns of an open load; they are NaN for a closed one, except `open`."""
+    load = (row.get("details") or {}).get("load") or {}
+    without = load.get("without_own_lag_ns", {})  # older rows lack this field
+    return {
+        "open": row["params"].get("arrivals", "closed") != "closed",
+        "due_per_second": load.get("due_per_second", NAN),
+        **{f"{name}_without_own_lag": without.get(name, NAN) for name in ("p50", "p99")},
+    }
 
 
 def _last_limits(mine: list[tuple[Path, dict]]) -> dict[tuple[str, str | None, str], dict[str, float]]:
     """The limits from the limit rows by directory, run and device. A run row only has the limits known when the run
-    started; limits that were measured again have a later row. If several limits have one name, the first is that of the
-    run's own GPU."""
+    started; limits that were measured again have a later row. If several limits have the same name, the first is that
+    of the run's own GPU."""
     found: dict[tuple[str, str | None, str], dict[str, float]] = {}
     for path, row in mine:
         if row["kind"] == "limit" and row["status"] == "ok" and "value" in row["limit"]:

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from . import flags, units
+from . import flags, sections, units
 from .document import Block, Text
 from .load import Results
 
@@ -17,7 +17,8 @@ ASKED = {
 def blocks(results: Results) -> list[Block]:
     """A short paragraph; empty if there is nothing to report."""
     cells = results.cells
-    sentences = [*_flagged(cells), *_disturbed(cells), *_precision(cells), *_search_sentence(results.tries)]
+    own = sections.of(results.experiment.name).quality(results)
+    sentences = [*_flagged(cells), *own, *_disturbed(cells), *_precision(cells), *_search_sentence(results.tries)]
     return [Text(" ".join(sentences), "note")] if sentences else []
 
 
@@ -38,13 +39,16 @@ def _search_sentence(seconds: list[float]) -> list[str]:
 
 def _disturbed(cells: pd.DataFrame) -> list[str]:
     shown = flags.having(cells, flags.DISTURBED)
-    left_out = int(((cells["status"] == "invalid") & (cells["cause"] == flags.DISTURBED) & ~shown).sum())
+    repeated = cells[(cells["status"] == "invalid") & (cells["cause"] == flags.DISTURBED) & ~shown]
     kept = int(((cells["status"] == "ok") & (cells["disturbances"].str.len() > 0)).sum())
     given_up = sum(stop.get("reason") == "disturbed" for stop in cells["stop"])
     sentences = []
-    if left_out:
+    if len(repeated):
+        causes = [text for texts in repeated["disturbances"] for text in texts]
+        example = f" (for example: {causes[0]})" if causes else ""
         sentences.append(
-            f"{left_out} of {len(cells)} repetitions were disturbed; they were left out and measured again."
+            f"{len(repeated)} of {len(cells)} repetitions were left out and measured again, because the machine was "
+            f"disturbed{example}."
         )
     if given_up:
         sentences.append(f"{given_up} point(s) were given up because too many of their repetitions were disturbed.")

@@ -23,8 +23,8 @@ MOST = 10_000  # largest number of repetitions, runs or pairs considered
 
 
 def found(size: float, error: float, freedom: float, points: int) -> float:
-    """How often a change of one point among `points` by the share `size` is distinguished from chance. `error`: the
-    standard error of the logarithm of B / A."""
+    """The probability that a change of one point among `points` by the share `size` is distinguished from chance.
+    `error`: the standard error of the logarithm of B / A."""
     if not error > 0 or np.isnan(freedom):
         return 0.0
     level = FALSE_DISCOVERIES / max(points, 1) / 2
@@ -35,7 +35,7 @@ def found(size: float, error: float, freedom: float, points: int) -> float:
 
     limit = student.isf(level, freedom)
     chance = float(nct.sf(limit, freedom, away))
-    # Far out, scipy's noncentral t returns NaN; the normal distribution is close enough there.
+    # In the far tail, scipy's noncentral t returns NaN; the normal distribution is close enough there.
     return chance if np.isfinite(chance) else float(ndtr(away - limit))
 
 

@@ -38,7 +38,7 @@ def _blocks(results: Results, drawings: list[Rendered], slim: list[Rendered]) ->
     section = sections.of(results.experiment.name)
     environment, differing = tables.environment(results)
     shapes = list(zip(drawings, slim))
-    # The headline figure comes before any table; without data for it, the body states what is missing.
+    # The headline figure precedes all tables; without data for it, the body states what is missing.
     first = [both for both in shapes if both[0].name == section.headline and not both[0].missing]
     rest = [both for both in shapes if both not in first]
     return [

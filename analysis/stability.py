@@ -37,7 +37,7 @@ def judge(
     experiment: Experiment, point, stops: Sequence[dict], directories: Sequence[str]
 ) -> tuple[dict[str, float], list[str]]:
     """Spread and unstable metrics of one point: taken from its last row if there is one run, otherwise computed by the
-    same rule, because with several runs no row knows all repetitions."""
+    same rule, because with several runs no row covers all repetitions."""
     names = {metric.key: metric.name for metric in experiment.judged}
     last = [stop for stop in stops if "unstable" in stop]
     if len(last) == 1 and len(set(directories)) == 1:
@@ -62,7 +62,9 @@ def mark(point, *metrics: str) -> str:
 
 
 def _times(factor: float | None) -> str:
-    return "too far apart" if factor is None else f"{factor:.2g} times"
+    if factor is None:
+        return "too far apart"
+    return f"{factor:.2g} times" if factor < 99.5 else f"{factor:.0f} times"
 
 
 def summary(experiment: Experiment, measured: pd.DataFrame) -> list[str]:

@@ -122,7 +122,7 @@ def apart(results: Results) -> Between:
 
 
 def explained(results: Results) -> list[str]:
-    """Sentences below a table of points: what the intervals include, what the marks mean, and which rows are unused."""
+    """Sentences below a table of points on the contents of the intervals, the meaning of the marks and unused rows."""
     cells = results.cells
     sentences = [separate_points_sentence(results), flags.legend(cells), flags.limited_sentence(cells), left_out(cells)]
     return [one for one in sentences if one]
@@ -175,7 +175,7 @@ def best(candidates: pd.DataFrame, by: str, metric: str, largest: bool = True) -
 
 
 def main_work(measured: pd.DataFrame) -> str:
-    """The workload in latency figures: echo, which adds the least latency itself, or else the one measured most."""
+    """The workload in latency figures: echo, which adds the least latency, or else the workload measured most often."""
     works = measured["work"]
     return "echo" if (works == "echo").any() else works.value_counts().index[0]
 

@@ -93,7 +93,7 @@ def _process(events: list[dict], name: str) -> int | None:
 
 
 def _tracks(events: list[dict], gpu: int | None) -> list[Track]:
-    """The GPU's tracks in the order of their numbers, which follow the streams, kernels before copies."""
+    """The GPU's tracks by number: in the order of the streams, kernels before copies."""
     complete = [one for one in events if one["ph"] == "X"]
     mine = [one for one in complete if one["pid"] == gpu]
     if not mine:

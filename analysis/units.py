@@ -1,6 +1,7 @@
 """Formatting of numbers with units. Input is always in base units: nanoseconds, bytes, per second."""
 
 import math
+import re
 from collections.abc import Mapping
 from functools import partial
 
@@ -146,13 +147,17 @@ _LIMITS = {
     "copy_launch_copy_ns": "copy, launch, copy",
     "mapped_launch_sync_ns": "launch on mapped memory",
 }
+_FIO = re.compile(r"fio_(sequential|random)_(read|write)_(\d+)_(\d+)x(\d+)_bytes_per_second")
 _ACRONYMS = {"redis": "Redis", "sm": "SM", "dram": "DRAM", "l2": "L2", "fma": "FMA"}
 
 
 def words(name: str) -> str:
-    """A limit in words, without its unit: 'copy engine both'."""
+    """A limit in words, without its unit: 'copy engine both', 'fio random read, 4 KiB, depth 256 × 1'."""
     if known := _LIMITS.get(name):
         return known
+    if job := _FIO.fullmatch(name):
+        access, operation, block, depth, threads = job.groups()
+        return f"fio {access} {operation}, {size(int(block))}, depth {depth} × {threads}"
     for ending in ("_bytes_per_second", "_operations_per_second", "_per_second", "_ns"):
         name = name.removesuffix(ending)
     return " ".join(_ACRONYMS.get(word, word) for word in name.split("_"))

@@ -1,5 +1,5 @@
 # Decides whether this build uses CUDA and for which GPUs, and enables the language. Included by the top CMakeLists.txt,
-# or by that of libraries/ring or libraries/tensors if one of these is built on its own.
+# or by the one in libraries/ring or libraries/tensors if that library is built separately.
 #
 # In:  FEEDRATE_CUDA = AUTO (CUDA if there is a compiler) | ON (a compiler is required) | OFF.
 # Out: FEEDRATE_HAVE_CUDA. If it is OFF, FEEDRATE_NO_CUDA_REASON holds the reason, which the executable reports. If it is
@@ -36,9 +36,9 @@ macro(_feedrate_find_cuda reason)
   endif()
 endmacro()
 
-# Selects the machine's own GPU if it has one; otherwise, or with FEEDRATE_EVERY_GPU, all GPUs starting with Ampere, and
-# PTX for later ones.
-option(FEEDRATE_EVERY_GPU "Device code for all GPUs starting with Ampere, regardless of this machine's GPU" OFF)
+# Selects the machine's own GPU if it has one; otherwise, or with FEEDRATE_EVERY_GPU, all GPUs since Ampere, plus PTX
+# for later ones.
+option(FEEDRATE_EVERY_GPU "Build device code for all GPUs since Ampere, regardless of this machine's GPU" OFF)
 function(_feedrate_cuda_architectures out)
   find_program(smi nvidia-smi NO_CACHE)
   set(gpus "")

@@ -1,7 +1,7 @@
 # Defines the targets feedrate_fmt and feedrate_spdlog, so that the executable needs no shared library of either.
 #
-# Each is compiled once (cmake/fmt_library.cpp, cmake/spdlog_library.cpp) if its version allows this; otherwise every file
-# that includes it compiles it again, which makes a build longer.
+# Each is compiled once (cmake/fmt_library.cpp, cmake/spdlog_library.cpp) if its version allows this; otherwise it is
+# compiled again in every file that includes it, which slows the build.
 find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
 get_target_property(fmt_headers fmt::fmt-header-only INTERFACE_INCLUDE_DIRECTORIES)

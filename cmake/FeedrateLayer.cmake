@@ -11,7 +11,8 @@
 #
 #   common <- kernels <- libraries <- variants <- experiments, and the harness below the experiments
 #
-# A test executable links the layers that it tests completely, so that a use of a higher layer is an undefined symbol.
+# A test executable links only the layers that it tests, and links them completely, so any use of a higher layer is an
+# undefined symbol.
 #
 #   feedrate_link(TARGET library…)
 #

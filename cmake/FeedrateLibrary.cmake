@@ -6,8 +6,8 @@
 # They export only names marked FEEDRATE_EXPORT. `cmake --install` installs both, their headers, and the package
 # feedrate_NAME for find_package.
 #
-# The headers are all files in INCLUDE, such as feedrate/NAME.hpp, and HEADERS, paths from the top folder that these
-# include. HEADERS are installed in feedrate/detail/, so that a user's `common/error.hpp` is not included instead of
+# The headers are all files in INCLUDE, such as feedrate/NAME.hpp, and the HEADERS that these include, given as paths
+# from the top folder. HEADERS are installed in feedrate/detail/, so that a user's `common/error.hpp` cannot replace
 # ours.
 #
 # Include this file after project(), in a part of Feedrate's build or in a separate project. The latter is a Release

@@ -62,8 +62,8 @@ endforeach()
 
 # --- sources that need no build
 file(GLOB_RECURSE schemas RELATIVE "${SOURCE}" "${SOURCE}/common/*.schema.json")
-# Pages: those in the clone's top folder, those next to the code, and those of the published results, with figures but
-# without rows.
+# Pages from the clone's top folder, from the code's folders, and from the published results (with figures, without
+# rows).
 file(GLOB pages RELATIVE "${SOURCE}" "${SOURCE}/*.md" "${SOURCE}/results/*.md")
 file(GLOB_RECURSE beside RELATIVE "${SOURCE}" "${SOURCE}/common/*.md" "${SOURCE}/kernels/*.md" "${SOURCE}/libraries/*.md" "${SOURCE}/variants/*.md"
      "${SOURCE}/experiments/*.md" "${SOURCE}/results/reference/*.md" "${SOURCE}/results/reference/*.png")
@@ -102,7 +102,7 @@ execute_process(COMMAND ${CMAKE_COMMAND} -E tar czf "${archive}" feedrate-bundle
 file(SIZE "${archive}" bytes)
 math(EXPR mib "(${bytes} + 1048575) / 1048576")
 if(mib GREATER_EQUAL limit_mib)
-  message(FATAL_ERROR "${archive} has ${mib} MiB; it must be smaller than ${limit_mib} MiB")
+  message(FATAL_ERROR "${archive} is ${mib} MiB; it must be smaller than ${limit_mib} MiB")
 endif()
 file(STRINGS "${BUILD}/CMakeCache.txt" cached REGEX "^CMAKE_CUDA_ARCHITECTURES:")
 string(REGEX REPLACE "^[^=]*=" "" architectures "${cached}")

@@ -19,8 +19,8 @@ TEXT
 export FEEDRATE_REDIS_SERVER=${FEEDRATE_REDIS_SERVER:-$here/redis/redis-server}
 export FEEDRATE_SOURCE_DIR=$here FEEDRATE_SPECS=${FEEDRATE_SPECS:-$here/experiments/specs}
 export FEEDRATE_EXECUTABLE=$here/bin/feedrate
-# If the host's C library is older than the build machine's, start with the bundle's own. The check uses an empty
-# environment, because a rejected variable would look like an old library.
+# If the host's C library is older than the build machine's, use the bundle's. The check uses an empty environment,
+# because a rejected variable would look like an old library.
 env -i "$FEEDRATE_EXECUTABLE" --version >/dev/null 2>&1 || FEEDRATE_EXECUTABLE=$here/redis/feedrate
 
 start() {   # start EXECUTABLE ARGUMENT…
@@ -63,7 +63,7 @@ run_tests() {
     s=$(grep -c '<testcase .*result="skipped"' "$xml" || true)
     if ((ran)); then f=$(sed -n '0,/<testsuites/s/.*<testsuites [^>]*failures="\([0-9]*\)".*/\1/p' "$xml"); fi
     if ((status != 0 && f == 0)); then   # it crashed, so the number of tests that ran is unknown
-      echo "$program ended with exit code $status"
+      echo "$program exited with code $status"
       f=1 ran=$((ran + 1))
     fi
     passed=$((passed + ran - f - s)) failed=$((failed + f)) skipped=$((skipped + s))

@@ -63,7 +63,7 @@ Axis word_axis(const std::string& name, std::string standard, std::function<std:
 Axis text_axis(const std::string& name, std::string standard, std::function<void(const std::string&)> check,
                std::string help);
 
-/// An axis of unchecked text: a path or URL of this system, which need not be UTF-8.
+/// An axis of unchecked text, such as a path or URL on this system, which need not be UTF-8.
 Axis raw_axis(const std::string& name, std::string standard, std::string help);
 
 /// The axes whose values fill the fields of a T.

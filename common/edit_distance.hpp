@@ -6,7 +6,7 @@
 
 namespace feedrate {
 
-/// Levenshtein distance: the number of letters changed, left out or added.
+/// Levenshtein distance: the number of letters changed, removed or added.
 inline std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});

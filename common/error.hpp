@@ -15,7 +15,7 @@ class FEEDRATE_EXPORT BadInput : public std::runtime_error {
       : std::runtime_error(option + ": invalid value '" + value + "'; allowed: " + allowed), option_(option) {}
   /// The option that the message begins with; empty if it names none.
   const std::string& option() const { return option_; }
-  /// Returns the same error for a value that came from `source` (such as a spec's key) and not from a given option.
+  /// Returns the same error for a value from `source` (such as a spec's key) instead of the option.
   BadInput from(const std::string& source) const {
     return option_.empty() ? *this : BadInput(source + std::string(what()).substr(option_.size()));
   }
@@ -32,8 +32,8 @@ struct FEEDRATE_EXPORT Failure : std::runtime_error {
 /// A lost service, or an error reply from it.
 struct FEEDRATE_EXPORT ServiceFailure : Failure {
   using Failure::Failure;
-  /// Whether the cause is the connection or the state of the service (full, a replica, changed permissions), and not
-  /// the request, such as a particular task. With another connection, or later, the failure may be over.
+  /// Whether the cause is the connection or the state of the service (full, a replica, changed permissions) rather than
+  /// the request, such as a particular task. If so, a later attempt or another connection may succeed.
   bool of_the_service = true;
 };
 

@@ -9,7 +9,7 @@
 
 namespace feedrate {
 
-/// Names that two files register in the same registry, with the files; collected over all registries.
+/// Names that two files register in the same registry, with the two files, for all registries.
 inline std::string& doubles() {
   static std::string found;
   return found;

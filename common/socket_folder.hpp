@@ -24,8 +24,8 @@ class SocketFolder {
   std::filesystem::path path_;
 };
 
-/// Returns whether a process listens on a Unix socket of this type. Ask this as well as waitpid(): a killed process
-/// closes its sockets before waitpid() reports its end.
+/// Returns whether a process listens on a Unix socket of this type. Check this in addition to waitpid(): a killed
+/// process closes its sockets before waitpid() reports its end.
 bool listens(const std::filesystem::path& socket, int type = SOCK_STREAM);
 
 }  // namespace feedrate

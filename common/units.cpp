@@ -20,7 +20,7 @@ constexpr std::array<std::pair<std::string_view, std::uint64_t>, 7> kSuffixes{{{
                                                                                {"G", 1'000'000'000},
                                                                                {"", 1}}};
 constexpr auto kAllowed = "a whole number, optionally followed by Ki, Mi, Gi, k, M or G";
-constexpr std::uint64_t kMaxValues = 4096;  // per axis; a larger number is a typing error
+constexpr std::uint64_t kMaxValues = 4096;  // per axis; a larger number is presumably a typing error
 
 struct Range {
   std::uint64_t first, last, step;
@@ -94,10 +94,14 @@ std::string format_count(std::uint64_t value) {
   return std::to_string(value);
 }
 
+// A value that three digits round up to the next prefix uses that prefix: 1 k, not 1e+03.
+constexpr double kRoundsUp = 0.9995;
+
 std::string format_si(double value) {
-  constexpr std::array<std::pair<double, const char*>, 3> scales{{{1e9, " G"}, {1e6, " M"}, {1e3, " k"}}};
+  constexpr std::array<std::pair<double, const char*>, 4> scales{{{1e12, " T"}, {1e9, " G"}, {1e6, " M"}, {1e3, " k"}}};
+  if (std::abs(value) >= kRoundsUp * 1e15) return fmt::format("{:.0f} T", value / 1e12);
   for (const auto& [factor, name] : scales) {
-    if (std::abs(value) >= factor) return fmt::format("{:.3g}{}", value / factor, name);
+    if (std::abs(value) >= kRoundsUp * factor) return fmt::format("{:.3g}{}", value / factor, name);
   }
   return fmt::format("{:.3g} ", value);
 }
@@ -109,9 +113,10 @@ std::string format_rate(double messages_per_second) {
 }
 
 std::string format_ns(double nanoseconds) {
-  if (nanoseconds >= 1e9) return fmt::format("{:.3g} s", nanoseconds / 1e9);
-  if (nanoseconds >= 1e6) return fmt::format("{:.3g} ms", nanoseconds / 1e6);
-  if (nanoseconds >= 1e3) return fmt::format("{:.3g} µs", nanoseconds / 1e3);
+  if (nanoseconds >= 999.5e9) return fmt::format("{:.0f} s", nanoseconds / 1e9);
+  if (nanoseconds >= kRoundsUp * 1e9) return fmt::format("{:.3g} s", nanoseconds / 1e9);
+  if (nanoseconds >= kRoundsUp * 1e6) return fmt::format("{:.3g} ms", nanoseconds / 1e6);
+  if (nanoseconds >= kRoundsUp * 1e3) return fmt::format("{:.3g} µs", nanoseconds / 1e3);
   return fmt::format("{:.3g} ns", nanoseconds);
 }
 

@@ -92,7 +92,7 @@ new_folder() {
 # nsys takes no samples, and the sweep continues after its profiled cell, so the rows are like those of any other sweep.
 under_nsys() {
   profile=$out/nsys-$(date -u +%Y%m%dT%H%M%SZ)
-  mkdir -p "$out" || die 2 "--out $out: not a folder to write to"   # nsys does not create folders
+  mkdir -p "$out" || die 2 "--out $out: not a writable folder"   # nsys does not create folders
   wrap=(nsys profile "--trace=cuda,nvtx,osrt" --sample=none --cpuctxsw=none "--output=$profile")
   [[ -z $profile_cell ]] || wrap+=(--capture-range=cudaProfilerApi --capture-range-end=stop)
   # shellcheck disable=SC2016  # the inner shell's own names
@@ -119,7 +119,7 @@ sweep() {
     under_nsys "$pid_file"
   fi
   for signal in INT TERM HUP; do
-    # shellcheck disable=SC2064  # the signal's name is meant now
+    # shellcheck disable=SC2064  # expand the signal's name now
     trap "interrupted=1; pass_on $signal" "$signal"
   done
   set -m
@@ -174,7 +174,7 @@ report() {
   # After an interruption, the sweep has just printed the command that resumes it; this must remain the last line.
   ((status == 130)) || say 'making the report'
   [[ -z ${FEEDRATE_EXECUTABLE:-} ]] || FEEDRATE_LOGS=$folder/logs
-  # In a subshell, which a full disk ends.
+  # In a subshell, because a full disk ends the shell.
   (
     export PYTHONPATH=$FEEDRATE_ROOT${PYTHONPATH:+:$PYTHONPATH}
     logged report "$FEEDRATE_PYTHON" -m analysis report "$folder"

@@ -197,14 +197,14 @@ apt_install() (
             s/^After this operation, \(.*\) of additional.*/, \1 on disk/p')
   tell "apt-get, including dependencies: ${sizes//$'\n'/}"
   "${apt[@]}" install -y --no-install-recommends "$@" || exit
-  if ((new_redis)); then   # nor may a service start at the next boot
+  if ((new_redis)); then   # no service may start at the next boot either
     if have systemctl; then "${as_root[@]}" systemctl disable redis-server.service || true; fi
     "${as_root[@]}" update-rc.d redis-server disable || true
   fi
 )
 
-# Only the headers of valijson's package are needed, and it depends on 160 others (Qt, Poco …). So the package is
-# unpacked into this clone, which does not require root either.
+# Only the headers of valijson's package are needed, and the package depends on 160 others (Qt, Poco …). So the package
+# is unpacked into this clone, which does not require root either.
 install_valijson() {
   [[ -n $(lacking 'libvalijson-dev valijson/validator.hpp') ]] || return 0
   say 'fetching only the package libvalijson-dev, for its headers, into .deps'
@@ -235,7 +235,7 @@ venv_has() {   # venv_has REQUIREMENTS
 stamp_of() { echo "$FEEDRATE_ROOT/.venv/.stamp-${1//\//-}"; }
 python_ready() { venv_has requirements.txt && { [[ $FEEDRATE_PURPOSE != tests ]] || venv_has tests/requirements.txt; }; }
 
-# Whether a Python's packages satisfy the lower bounds in a requirements file.
+# Whether the packages of a Python installation satisfy the lower bounds in a requirements file.
 suffices() {   # suffices PYTHON REQUIREMENTS
   "$1" - "$FEEDRATE_ROOT/$2" 2>/dev/null <<'PYTHON'
 import importlib, importlib.metadata, re, sys
@@ -351,7 +351,7 @@ install_cuda() {
   FEEDRATE_NVCC=$(find_nvcc) || say 'no CUDA toolkit found on this machine or on PyPI: building for the CPU only (remove .cuda to try again)'
 }
 
-# Whether this machine's driver shows a GPU.
+# Whether this machine's driver reports a GPU.
 has_gpu() {
   if have nvidia-smi; then
     [[ $(nvidia-smi -L 2>/dev/null) == GPU* ]]
@@ -377,8 +377,8 @@ cached() {   # cached PRESET VARIABLE
   [[ ! -e $FEEDRATE_ROOT/build/$1/CMakeCache.txt ]] || sed -n "s/^$2:[A-Z]*=//p" "$FEEDRATE_ROOT/build/$1/CMakeCache.txt"
 }
 
-# Decides whether this run needs CUDA: only a GPU can run it, and the tests check that it compiles. A folder configured
-# with CUDA keeps it, so that the commands do not undo each other's work.
+# Decides whether this run needs CUDA: only a GPU can run CUDA code, but the tests check that it compiles. A folder
+# configured with CUDA keeps it, so that the commands do not undo each other's work.
 decide_cuda() {
   local had
   [[ -z ${FEEDRATE_CUDA:-} ]] || return 0
@@ -387,8 +387,8 @@ decide_cuda() {
   if has_gpu || [[ $FEEDRATE_PURPOSE == tests || ${had:-NOTFOUND} != *NOTFOUND ]]; then FEEDRATE_CUDA=AUTO; fi
 }
 
-# Prints the architectures to compile device code for: those of this machine's GPUs or, without a GPU, those of the
-# folder or 90.
+# Prints the architectures to compile device code for: those of this machine's GPUs or, without a GPU, the folder's, or
+# 90.
 architectures() {   # architectures PRESET
   local had gpus=''
   had=$(cached "$1" CMAKE_CUDA_ARCHITECTURES)
@@ -424,7 +424,7 @@ configure() {
   fi
   say "configuring build/$preset"
   cd "$FEEDRATE_ROOT"
-  # A folder that was configured by hand would keep its other Python.
+  # A folder that was configured by hand would keep using its other Python.
   logged "configure-$preset" cmake --preset "$preset" '-U_Python3_*' "$@" || exit 1
   cd "$OLDPWD"
   printf '%s\n' "$key" >"$folder/.feedrate-key"

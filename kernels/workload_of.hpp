@@ -132,7 +132,8 @@ class WorkloadOf final : public KernelOf<F, Workload> {
 
  private:
   static constexpr bool kExact = !requires { F::kTolerance; };
-  /// Whether to use a pool: not if the workload has its own check, which is faster than any table of results.
+  /// Whether to use a pool. A workload with its own check needs none, because that check is faster than any table of
+  /// results.
   static constexpr bool kPooled =
       !requires(std::uint64_t seed, std::size_t payload, ConstMessages results, std::uint64_t* ids) {
     F::check(seed, payload, results, ids);

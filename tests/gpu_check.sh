@@ -35,7 +35,7 @@ check_all() {   # like check, but also fails if a test was skipped
   fi
 }
 
-# Limits are not measured: under a sanitizer that takes minutes, and these runs measure nothing.
+# Limits are not measured, because that takes minutes under a sanitizer and these runs measure nothing.
 brief=(run --device cuda --messages 300 --warmup 0 --window 64 --watchdog 120 --floor-rounds 0 --keep-disturbed)
 short=("${brief[@]}" --batch 8)
 check gpu_tests "$here/run" test gpu

@@ -25,7 +25,7 @@ TEXT
 }
 
 passed=0 failed=0 skipped=0
-notes=()     # what was left out, and why
+notes=()     # the parts that were left out, with reasons
 failures=()
 times=()     # durations of each suite and of the slowest tests
 endings=()   # the last lines printed by failed tests, for readers who see only the end of a log

@@ -37,7 +37,7 @@ def _points(results: Results, several: bool) -> Points:
 
 def _point_name(cell: pd.Series, results: Results) -> str:
     """`host_polled+pinned/echo/cuda/payload_bytes:64/…`: includes every axis that applies, unless it has the value that
-    rows without the axis are given, so that older rows match. The name does not depend on other points."""
+    rows without the axis get, so that names match those of older rows. The name does not depend on other points."""
     experiment = results.experiment
     variant = "+".join(value for axis in experiment.variant if (value := str(cell[axis])) != "none")
     first = [variant or experiment.name, *(str(cell[axis]) for axis in ("workload", "device") if axis in results.axes)]

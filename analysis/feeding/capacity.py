@@ -31,7 +31,7 @@ def answers(results: Results) -> pd.DataFrame:
 
 def _answer(searches: pd.DataFrame) -> dict:
     ok = searches[searches["status"] == "ok"]
-    # A real search represents all, so that readers can inspect its row; for an even number, the lower middle one.
+    # One actual search represents all of them, so that readers can inspect its row: the median or the lower middle one.
     median = (ok if len(ok) else searches).sort_values("low", kind="stable").iloc[(max(len(ok), 1) - 1) // 2]
     answer = {name: median[name] for name in ("low", "high", "id", "directory", "probes", "rates")}
     return answer | {
@@ -142,7 +142,7 @@ EVIDENCE_NOTE = (
 
 
 def evidence_note(found: pd.DataFrame, cells: pd.DataFrame) -> str:
-    """How to read the table of `evidence`, and how many tries were discarded."""
+    """An explanation of the table of `evidence`, and the number of discarded tries."""
     tries = [(line["variant"], _tries(line, cells)) for _, line in found.iterrows()]
     lost = [(variant, int((some["cause"] == flags.DISTURBED).sum()), len(some)) for variant, some in tries]
     total, every = sum(count for _, count, _ in lost), sum(count for *_, count in lost)

@@ -1,4 +1,4 @@
-"""Columns that a cell of `feeding` has in addition to its figures: counts, stages, and the outcome of an open load."""
+"""Columns that a cell of `feeding` has in addition to its figures: counts and stages."""
 
 from .. import units
 
@@ -22,15 +22,10 @@ SAID = {
 
 def columns(row: dict) -> dict:
     details = row.get("details") or {}
-    counts, load = details.get("counts") or {}, details.get("load") or {}
+    counts = details.get("counts") or {}
     flat = {name: counts.get(name, 0) for name in COUNTS}
-    flat["open"] = row["params"].get("arrivals", "closed") != "closed"
     flat["stages"] = details.get("stages_ns") or None
     flat["driver_ratio"] = details.get("driver", {}).get("ratio", NAN)
-    flat["due_per_second"] = load.get("due_per_second", NAN)
-    # Older rows lack this field.
-    without = load.get("without_own_lag_ns", {})
-    flat |= {f"{name}_without_own_lag": without.get(name, NAN) for name in ("p50", "p99")}
     return flat
 
 

@@ -29,7 +29,7 @@ NO_LONE = "The sweep has no lone-message cell: add window 1 with producers 1."
 
 
 class Best(NamedTuple):
-    """A variant's points with the most messages, with the most bytes, and with the shortest lone message."""
+    """A variant's points with the most messages, with the most bytes, and with the lowest lone-message latency."""
 
     messages: pd.Series
     data: pd.Series
@@ -88,7 +88,7 @@ def headline(results: Results, measured: pd.DataFrame, work: str) -> Table:
 
 
 def headline_note(results: Results, measured: pd.DataFrame) -> str:
-    """How to read the headline table."""
+    """An explanation of the headline table."""
     lacks = [NO_LONE] if choose.lone(measured).empty else []
     return " ".join([NOTE, *lacks, *stats.explained(results)])
 
@@ -119,7 +119,7 @@ def _threads(point: pd.Series) -> str:
 
 
 def front(results: Results) -> Table | None:
-    """The variants that deliver, the fastest first, in as few columns as answer the question; None if no row counts."""
+    """The variants that deliver, fastest first, in as few columns as the question needs; None if no row counts."""
 
     def figure(point, column: str, formatter, stable_if: str, larger: bool = True) -> str:
         unstable = ", unstable" if stable_if in point["unstable"] else ""
@@ -140,5 +140,5 @@ def front(results: Results) -> Table | None:
 
 
 def front_note(results: Results) -> str:
-    """How to read the table."""
+    """An explanation of the table."""
     return " ".join([FRONT_NOTE.format(stability.rule(results.experiment)), *stats.explained(results)])

@@ -1,8 +1,8 @@
 """Open loads: messages are due at a rate that does not depend on the queue. Groups rows into points and points into
 curves.
 
-A point is sustained if every repetition was ok. A repetition with a late generator counts, and its response times
-include the generator's lag: it is marked, and the time without the lag is shown next to it if the row has that time.
+A point is sustained if every repetition was ok. A repetition with a late generator counts and is marked. Its
+response times include the generator's lag; the time without the lag is also shown if the row has it.
 """
 
 from functools import lru_cache
@@ -56,7 +56,7 @@ def _points(results: Results) -> pd.DataFrame:
     )  # fmt: skip
     found = stability.judged(results.experiment, found, stats.ends(groups)).reset_index()
     found = found.drop(columns="near").fillna({"reason": ""})
-    # Beyond saturation, latency is as long as the phase, so its scatter does not inform that of the other points.
+    # Beyond saturation, latency is as long as the phase, so its scatter says nothing about that of the other points.
     parts = [some for _, some in found.groupby("state", sort=False)]
     parts = [stats.with_intervals(some, cells, FIGURES, np.arange(len(some)), set(TIMES)) for some in parts]
     found = pd.concat(parts).sort_index()
@@ -130,7 +130,7 @@ def plateau(curve: pd.DataFrame) -> pd.Series | None:
 
 
 def saturation(measured: pd.DataFrame) -> Table:
-    """For each curve, the highest sustained rate, and what happened at the lowest rate that was not sustained."""
+    """For each curve, the highest sustained rate, and the outcome at the lowest rate that was not sustained."""
     rows = []
     for _, curve in measured.groupby(["task", "variant"], sort=False):
         first = plateau(curve)
@@ -145,7 +145,7 @@ def saturation(measured: pd.DataFrame) -> Table:
 
 
 def note(results: Results) -> str:
-    """How to read the tables of open loads."""
+    """An explanation of the tables of open loads."""
     note = f"{figure_text.NOTE} A point with a late generator also shows its lowest and its highest repetition."
     return f"{note} {flags.legend(results.cells[results.cells['open']])}".strip()
 

@@ -27,7 +27,7 @@ MEASURES = (
 
 
 def _single(points: pd.DataFrame) -> pd.Series:
-    """Selects the points of the spec's part of that name: unpacked although a search would pack, without `once`."""
+    """Selects the points of “one message per element”: no packing (a search would pack), and no `once`."""
     return (points["pack"] == 1) & (points["once_seconds"].map(_number) == 0)
 
 

@@ -30,7 +30,7 @@ def _smallest(measured: pd.DataFrame) -> pd.DataFrame:
 
 
 def _largest_common(measured: pd.DataFrame) -> pd.DataFrame:
-    """The points at the largest payload that every queue was measured with; empty if the queues share no payload."""
+    """The points at the largest payload with which every queue was measured; empty if the queues share no payload."""
     shared = set.intersection(*(set(points["payload_bytes"]) for _, points in measured.groupby("queue")))
     return measured[measured["payload_bytes"] == max(shared, default=-1)]
 

@@ -117,7 +117,7 @@ def _columns(measure: Measure, quick: Results, feeding: Results) -> list[Column]
 
 
 def _legend(name: str, results: Results) -> str:
-    """What the marks mean, and how many rows of these results have them."""
+    """The meaning of the marks, and the number of rows with each mark."""
     cells = results.closed.cells
     legend = " ".join(filter(None, (flags.legend(cells), flags.limited_sentence(cells))))
     return f"In the {name}: {legend}" if legend else ""

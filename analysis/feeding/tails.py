@@ -23,7 +23,7 @@ def table(results: Results, measured: pd.DataFrame) -> Table | None:
     """Each queue followed by the load generator alone, and the floors at the end. `measured`: one curve for each task
     and variant. None if no queue shares a rate with null."""
     kept = measured[measured["kept"] & (measured["queue"] != "null")]
-    # A late generator does not disqualify null's rows: the generator is what they measure.
+    # A late generator does not disqualify null's rows, because they measure the generator.
     alone = measured[(measured["queue"] == "null") & (measured["state"] != UNSUSTAINABLE)]
     curves = kept.groupby(["task", "variant"], sort=False)
     pairs = [pair for _, curve in curves if (pair := _highest_common(curve, alone)) is not None]

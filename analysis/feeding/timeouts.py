@@ -21,7 +21,7 @@ NOTE = (
 
 def lines(results: Results) -> pd.DataFrame:
     """The points of open loads that were measured with several timeouts and are otherwise equal. `line` numbers each
-    set of points that differ only in the timeout. If a task, queue, transfer and rate has several settings, the one
+    set of points that differ only in the timeout. If several settings share a task, queue, transfer and rate, the one
     with the most timeouts is kept."""
     if AXIS not in results.axes or "rate" not in results.axes:
         return pd.DataFrame()

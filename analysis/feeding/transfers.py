@@ -1,5 +1,5 @@
-"""The best transfer for each payload and batch, with each transfer at the settings that a search found for it: compares
-the best with the runner-up and with the choice of `auto`."""
+"""The best transfer for each payload and batch, compared with the runner-up and with the choice of `auto`. Each
+transfer has the settings that a search found for it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import pandas as pd
 from .. import answer, interval, figure_text, stability, stats, tables, units
 from ..document import Table, markdown_table
 from ..load import Results
-from ..ranking import Ranking
+from ..ranking import Ranking, clearly_better, ranked_figure
 from .columns import Column, number
 from .columns import table as table_of
 
@@ -38,10 +38,9 @@ class Place(Ranking):
 
     @property
     def clear(self) -> bool:
-        """Whether the best is clearly faster than the runner-up: false if an interval is missing or if the runner-up's
+        """Whether the best is clearly faster than the runner-up; false if an interval is missing or if the runner-up's
         rate is only a lower bound."""
-        best, second = self.best, self.second
-        return second is not None and best[f"{METRIC}_low"] > second[f"{METRIC}_high"] and not second["limited"]
+        return self.second is not None and clearly_better(self.best, self.second, METRIC, True)
 
 
 def places(results: Results) -> list[Place]:
@@ -62,7 +61,7 @@ def places(results: Results) -> list[Place]:
 
 def _found(results: Results) -> pd.DataFrame:
     """The points found by searches with a given batch. A search such as `quick` chooses a different batch for each
-    transfer, so its points do not allow a comparison at equal batch."""
+    transfer, so its points do not allow a comparison at the same batch."""
     if not results.tried:
         return pd.DataFrame()
     experiment, variant = results.experiment, ["queue", "transfer", "payload_bytes"]
@@ -120,9 +119,7 @@ def _transfer_cell(results: Results, point: pd.Series) -> str:
 
 
 def _rate_cell(point: pd.Series) -> str:
-    figure = figure_text.figure(units.messages_per_second, point, METRIC, True)
-    alone = "\none repetition" if point["repetitions"] == 1 else ""
-    return f"{figure}{alone}{stability.mark(point, 'throughput')}"
+    return ranked_figure(units.messages_per_second, point, METRIC, True, "throughput")
 
 
 def _auto_cell(place: Place) -> str:

@@ -80,9 +80,9 @@ def listed(names: Sequence[str]) -> str:
 
 
 def _moved_sentence(results: Results, places: list[Place]) -> str:
-    """A sentence on the best way that moves the bytes over the bus, compared with the best that moves none, at the
-    smallest and the largest size at which both were measured. Empty if there is no such size; the CPU device has no
-    bus."""
+    """A sentence on the best way that moves the bytes over the bus, compared with the best way that moves none,
+    at the smallest and the largest size at which both were measured. Empty if there is no such size; the CPU device has
+    no bus."""
     moving = {one["name"] for one in results.experiment.members.get("way", ()) if one.get("moves_over_bus", 0)}
     on_gpu = [place for place in places if place.best["device"] != "cpu"]
     pairs = [(place.size, *pair) for place in on_gpu if (pair := _pair(place, moving))]

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from .. import figure_text, interval, stability, stats, tables, units
+from .. import figure_text, interval, stats, tables, units
 from ..document import Block, Table, Text
 from ..load import Results
-from ..ranking import Ranking
+from ..ranking import Ranking, clearly_better, ranked_figure
 from . import points as handoff
 
 COLUMNS = ["use", "size", "cheapest", "hand-off", "time to start", "runner-up", "its hand-off", "ratio"]
@@ -42,7 +42,7 @@ class Place(Ranking):
 
 def below(first: pd.Series, second: pd.Series) -> bool:
     """Whether the first is clearly faster: false without an interval, or if the second time is an upper bound."""
-    return bool(first[f"{handoff.TIME}_high"] < second[f"{handoff.TIME}_low"]) and not second["limited"]
+    return clearly_better(first, second, handoff.TIME, False)
 
 
 def places(results: Results, to: str = "same") -> list[Place]:
@@ -94,9 +94,7 @@ def _size(place: Place) -> str:
 
 
 def time(point: pd.Series) -> str:
-    text = figure_text.figure(units.nanoseconds, point, handoff.TIME, False)
-    alone = "\none repetition" if point["repetitions"] == 1 else ""
-    return f"{text}{alone}{stability.mark(point, 'p50')}"
+    return ranked_figure(units.nanoseconds, point, handoff.TIME, False, "p50")
 
 
 def start(point: pd.Series) -> str:

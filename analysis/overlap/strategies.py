@@ -87,7 +87,7 @@ def _most(saved: float) -> str:
 
 
 def nothing_to_save(results: Results, point: pd.Series, column: str) -> tuple[float | None, int]:
-    """The median share of serial's time that could be saved in the rows in which it is too small, and their number."""
+    """For rows with too little to save: the median share of serial's time that could be saved, and their number."""
     saved = [one[column] for one in results.cells.loc[point["members"], "no_saving"] if column in one]
     return (float(np.median(saved)) if saved else None), len(saved)
 

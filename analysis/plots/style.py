@@ -1,5 +1,5 @@
 """The style of every figure: colours that colour-blind readers can distinguish (Okabe and Ito), and markers and lines
-that distinguish the same in black and white. analysis/dark.py lists the colours for dark mode."""
+that make the same distinctions in black and white. analysis/dark.py lists the colours for dark mode."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -126,7 +126,7 @@ def value_axis(axes: Axes, values, formatter, label: str) -> None:
     values = sorted(value for value in set(values) if value > 0)
     closest = (values[-1] / values[0]) ** (1 / 6.5)  # at most seven labels fit
     ticks = values[:1]
-    for value in values:
+    for value in values[1:]:
         if value >= ticks[-1] * closest:
             ticks.append(value)
     if ticks[-1] != values[-1]:

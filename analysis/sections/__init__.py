@@ -25,10 +25,12 @@ def wrong_results(reason: str) -> Callable[[dict], tuple[str, str] | None]:
 @dataclass(frozen=True)
 class Section:
     # Loading. `columns`: additional columns of a cell, from its row; `numbers`: those of them with medians; `doubt`:
-    # cause and reason why a row with status ok must not count, or None.
+    # cause and reason why a row with status ok must not count, or None; `contradictions`: codes of contradictions within
+    # a row, which counts but is marked.
     columns: Callable[[dict], dict] = lambda row: {}
     numbers: tuple[str, ...] = ()
     doubt: Callable[[dict], tuple[str, str] | None] = lambda row: None
+    contradictions: Callable[[dict], list[str]] = _nothing
     # Figures that may be 0 or negative; their intervals are not computed on logarithms.
     linear: tuple[str, ...] = ()
     # Comparing. The judged percentiles by figure ('' for a number), if they differ from the default.
@@ -43,6 +45,7 @@ class Section:
     warnings: Callable = _nothing  # sentences to show before any number
     answer: Callable | None = None  # blocks; None: the best variant of each headline figure
     summary: Callable = _nothing  # sentences
+    quality: Callable = _nothing  # sentences on figures to doubt
     body: Callable = _nothing  # blocks
 
 

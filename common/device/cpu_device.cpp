@@ -31,8 +31,8 @@ Buffer allocate(std::size_t bytes, std::optional<int> filled_with) {
   return {data, bytes, [](std::byte* p) { ::operator delete(p, kAlignment); }};
 }
 
-/// Counts the event's recordings and how many of them are reached. A stream waits for the recording that was the latest
-/// when `wait` was called.
+/// Counts the event's recordings and how many of them have been reached. A stream waits for the recording that was the
+/// latest when `wait` was called.
 class CpuEvent final : public Event {
  public:
   bool ready() override { return reached(recorded_); }
@@ -162,8 +162,8 @@ class CpuCapture final : public CpuTasks {
   static std::byte* reject() { throw Failure("a graph can capture only copies, fills and kernels"); }
 };
 
-/// Runs its nodes one after another. Of the nodes that may run next it always takes the one added last, so that a
-/// missing dependency shows up.
+/// Runs its nodes one after another. Of the nodes that are ready, it always runs the one added last, which exposes
+/// missing dependencies.
 class CpuGraph final : public Graph {
  public:
   Node add(const Copy& copy, Direction, std::span<const Node> after) override { return keep({.copy = copy}, after); }
@@ -237,7 +237,7 @@ class CpuGraph final : public Graph {
   std::vector<Node> order_;              // filled by the first launch
 };
 
-/// The resident form, with threads instead of blocks. Each thread polls some of the lanes in turn, using the same
+/// The resident form with threads instead of blocks. Each thread polls some of the lanes in turn, using the same
 /// protocol.
 class CpuResident final : public Resident {
  public:
@@ -268,7 +268,7 @@ class CpuResident final : public Resident {
     LaneView lane;
     LaneServer server;
     FlaggedPoll flagged_poll;
-    std::uint64_t idle_at = 0;  // the next number to claim, when it last changed
+    std::uint64_t idle_at = 0;  // the latest known value of the next number to claim
     std::uint64_t idle_since = now_ns();
   };
 
@@ -288,7 +288,7 @@ class CpuResident final : public Resident {
     }
   }
 
-  /// The lane is idle if no poller claims. If only this poller does not claim, others may merely be faster.
+  /// The lane is idle only if no poller claims. If just this poller claims nothing, the others may merely be faster.
   void leave_if_idle(Poller& poller) {
     const std::uint64_t next = poller.server.next();
     if (next != poller.idle_at) {

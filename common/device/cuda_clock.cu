@@ -76,13 +76,13 @@ ClockReading CudaClock::read() {
   for (unsigned tries = 0; tries < kTries; ++tries) {
     if (const auto reading = exchange_clocks()) return *reading;
   }
-  throw Failure("could not compare the clocks of host and GPU");
+  throw Failure("could not compare the host's and the GPU's clocks");
 }
 
 std::optional<ClockReading> CudaClock::exchange_clocks() {
   *words_ = {};
   exchange<<<1, 1, 0, stream_>>>(words_);
-  check(cudaGetLastError(), "launching the exchange of clocks");
+  check(cudaGetLastError(), "launching the clock exchange");
   // The minimum lead of the host's clock that the host saw.
   std::int64_t least_ahead = std::numeric_limits<std::int64_t>::max();
   std::uint64_t shown = 0;

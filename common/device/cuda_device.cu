@@ -11,8 +11,8 @@
 namespace feedrate {
 namespace {
 
-/// Makes CUDA load all kernels with the context. A kernel loaded at its first launch would wait for resident kernels to
-/// end. The driver reads the variable once, at the process's first CUDA call.
+/// Makes CUDA load all kernels when it creates the context. A kernel loaded at its first launch would wait for resident
+/// kernels to end. The driver reads the variable once, at the process's first CUDA call.
 void load_eagerly() { setenv("CUDA_MODULE_LOADING", "EAGER", 0); }
 
 class CudaResident final : public Resident {
@@ -151,7 +151,7 @@ void allow_shared_memory(const void* kernel, unsigned bytes) {
   constexpr unsigned kAlwaysAllowed = 48 << 10;
   if (bytes <= kAlwaysAllowed) return;
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)),
-        "allowing a kernel its shared memory");
+        "raising a kernel's shared-memory limit");
 }
 
 DeviceInfo describe_gpu(unsigned index) {

@@ -51,7 +51,7 @@ class CudaGraph final : public Graph {
   }
   void change(Node node, const BatchView& batch) override {
     Work& work = nodes_.at(node);
-    if (std::memcmp(&work.batch, &batch, sizeof batch) == 0) return;  // if only padding differs, a redundant update
+    if (std::memcmp(&work.batch, &batch, sizeof batch) == 0) return;  // padding may cause a redundant update
     if (work.kernel == nullptr) throw Failure("this graph node does not process messages");
     work.kernel->with_cuda_launch(batch, work.block, [&](const CudaLaunch& launch) {
       const cudaKernelNodeParams parameters = parameters_of(launch);

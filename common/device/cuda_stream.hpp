@@ -41,7 +41,7 @@ class CudaEvent final : public Event {
   cudaEvent_t event_ = nullptr;
 };
 
-/// Whether this build and the installed driver support cudaMemcpyBatchAsync, in its form since CUDA 13.
+/// Whether this build and the installed driver support cudaMemcpyBatchAsync in the form introduced with CUDA 13.
 inline bool has_batched_copies() {
 #if CUDART_VERSION >= 13000
   static const bool known = [] {

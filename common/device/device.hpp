@@ -17,7 +17,7 @@
 
 namespace feedrate {
 
-/// Work on messages, in each form that a device can run. `kernels/` makes all forms from one functor.
+/// Work on messages, in each form that a device can run. `kernels/` generates all forms from one functor.
 class Kernel {
  public:
   using KernelRecorder = NoRecorder;  ///< the recorder of its kernels; a derived interface may use another type
@@ -26,14 +26,14 @@ class Kernel {
   virtual void run_on_cpu(const BatchView&) const = 0;
   /// Calls `use` with the launch for a batch, or not at all if there is nothing to do. Throws Failure.
   virtual void with_cuda_launch(const BatchView&, unsigned block, const UseCudaLaunch& use) const = 0;
-  /// Starts one block per lane, which serves the lane until it is stopped or has been idle for too long. `lanes` must
-  /// be in memory that the device can access.
+  /// Starts one block per lane, which serves the lane until the lane is stopped or has been idle for too long. `lanes`
+  /// must be in memory that the device can access.
   virtual void launch_resident_on_cuda(std::span<const LaneView> lanes, const ResidentShape&, void* stream) const = 0;
   /// Number of blocks of the resident form that run concurrently on this GPU; 0 on machines without a GPU.
   virtual unsigned resident_blocks_that_fit(const ResidentShape&) const = 0;
 };
 
-/// A kernel for messages that has no resident form on a GPU.
+/// A message kernel that has no resident form on a GPU.
 class LaunchedKernel : public Kernel {
  public:
   void launch_resident_on_cuda(std::span<const LaneView>, const ResidentShape&, void*) const final {
@@ -42,7 +42,7 @@ class LaunchedKernel : public Kernel {
   unsigned resident_blocks_that_fit(const ResidentShape&) const final { return 0; }
 };
 
-/// A kernel's launch for one batch of messages. The kernel must outlive it.
+/// The launch of a kernel for one batch of messages. The kernel must outlive this object.
 class BatchLaunch final : public Launchable {
  public:
   BatchLaunch(const Kernel& kernel, const BatchView& batch, unsigned block)
@@ -81,8 +81,8 @@ class Event {
   virtual ~Event() = default;
   /// Whether the event's last recording has been reached; an event that was never recorded is ready.
   virtual bool ready() = 0;
-  /// Time at which the event became ready, in ns of the device's clock. 0 unless the event was created as timed and
-  /// after a reading of that clock (Device::read_clock).
+  /// Time at which the event became ready, in ns of the device's clock. 0 if the event is not timed, or as long as that
+  /// clock has not been read (Device::read_clock).
   virtual std::uint64_t ready_ns() { return 0; }
   /// Nanoseconds from `earlier` to this event. Both must be ready timed events of the same device. Needs no reading of
   /// the clock.
@@ -96,21 +96,21 @@ struct Copy {
 };
 enum class Direction { to_device, to_host };
 
-/// A sequence of work that runs in order, asynchronously to the host. Every call throws Failure if the device reports
-/// an error.
+/// A sequence of work that runs in order, asynchronously with respect to the host. Every call throws Failure if the
+/// device reports an error.
 class Stream {
  public:
   virtual ~Stream() = default;
   virtual void copy_to_device(std::byte* device, const std::byte* host, std::size_t bytes) = 0;
   virtual void copy_to_host(std::byte* host, const std::byte* device, std::size_t bytes) = 0;
-  /// Queues copies that may run in any order among themselves, with one call if the device supports that
+  /// Queues copies that may run in any order relative to each other, with one call if the device supports that
   /// (`Device::copies_in_batches`).
   virtual void copy_batch(std::span<const Copy>, Direction) = 0;
   /// Copies between the memories of two devices.
   virtual void copy_to_peer(std::byte* to, const std::byte* from, std::size_t bytes) = 0;
   virtual void launch(const Launchable&) = 0;
   /// Like `launch`, but the kernel may begin before earlier work in the stream has ended, and waits for that work
-  /// itself (CUDA: programmatic dependent launch). If the device does not support this, it is the same as
+  /// itself (CUDA: programmatic dependent launch). If the device does not support this, the call is the same as
   /// `launch`.
   virtual void launch_early(const Launchable& launchable) { launch(launchable); }
   void launch(const Kernel& kernel, const BatchView& batch, unsigned block) {
@@ -118,8 +118,8 @@ class Stream {
   }
   /// Sets each byte of a range of device memory to `value`.
   virtual void fill(std::byte* device, unsigned char value, std::size_t bytes) = 0;
-  /// Allocates device memory in stream order: it is valid after the work queued before this call, and until the work
-  /// queued before `free` is done.
+  /// Allocates device memory in stream order: the memory becomes valid when the work queued before this call is done,
+  /// and invalid when the work queued before `free` is done.
   virtual std::byte* allocate(std::size_t bytes) = 0;
   virtual void free(std::byte*) = 0;
   /// Writes one word of device memory, after the results of all earlier work in the stream have arrived there.
@@ -132,8 +132,8 @@ class Stream {
   virtual void synchronize() = 0;
 };
 
-/// Copies and kernels with dependencies, which one call queues. The graph is built node by node; each `add` lists the
-/// nodes that must finish first. Between two launches, nodes may get new addresses or be left out; unchanged nodes
+/// Copies and kernels with dependencies, all queued by one call. The graph is built node by node; each `add` lists the
+/// nodes that must finish first. Between two launches, nodes may be given new addresses or be left out; unchanged nodes
 /// cost nothing. Launches in flight are not affected. Throws Failure if the device reports an error.
 class Graph {
  public:
@@ -173,7 +173,7 @@ struct DeviceInfo {
   std::size_t cache = 0;                  ///< bytes of the L2 or of the CPU's last-level cache; 0 if unknown
 };
 
-/// Contents of fresh device memory: kPoison in each byte, or the previous contents, for allocations inside timed code.
+/// Contents of fresh device memory: kPoison in each byte or, for allocations inside timed code, the previous contents.
 enum class Fresh { poisoned, as_is };
 
 /// A device that runs work: `cuda` maps one-to-one to the CUDA runtime; `cpu` uses threads, with the same ordering and

@@ -23,11 +23,11 @@ struct CudaLaunch {
 };
 using UseCudaLaunch = std::function<void(const CudaLaunch&)>;
 
-/// A kernel with everything that launching it needs. The object may be destroyed before the launch has ended.
+/// A kernel with everything needed to launch it. The object may be destroyed before the launch has ended.
 class Launchable {
  public:
   virtual ~Launchable() = default;
-  /// Calls `use` with the launch at most once, or not at all if there is nothing to do. Throws Failure.
+  /// Calls `use` with the launch once, or not at all if there is nothing to do. Throws Failure.
   virtual void with_cuda_launch(const UseCudaLaunch& use) const = 0;
   /// Returns the equivalent function for a CPU device, with copies of everything that it needs.
   virtual std::function<void()> on_cpu() const = 0;

@@ -45,7 +45,7 @@ struct DeviceLimit {
   std::string method;  ///< how it is measured
   std::function<Scope(const DeviceInfo&)> scope;
   std::function<double(LimitProbe&)> measure;
-  /// Whether such a device has this limit.
+  /// Whether a device of this kind has the limit.
   std::function<bool(const DeviceInfo&)> applies = [](const DeviceInfo&) { return true; };
   /// For a rate between the host and a GPU: whether the sum over all GPUs, measured concurrently, is also a limit.
   bool of_all_gpus = false;

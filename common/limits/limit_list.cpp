@@ -28,7 +28,7 @@ void LimitList::add(Limit limit, const std::function<double()>& measure) {
   std::vector<double> reading;
   try {
     if (measures_) reading.push_back(measure());
-  } catch (const Failure& failure) {  // a broken device also shows in the cells
+  } catch (const Failure& failure) {  // a broken device also makes the cells fail
     spdlog::warn("limit {} is left out: {}", limit.name, failure.what());
     return;
   }

@@ -7,8 +7,8 @@
 
 namespace feedrate {
 
-/// Collects limits. They are measured in rounds, with one reading of each limit per round: the state of a machine
-/// changes during a run, and further rounds show by how much. Every round adds the same limits.
+/// Collects limits. They are measured in rounds, with one reading of each limit per round: a machine's state changes
+/// during a run, and later rounds show how much the limits change. Every round adds the same limits.
 class LimitList {
  public:
   /// `measures`: false to list the limits without measuring them, for the catalogue.
@@ -26,8 +26,7 @@ class LimitList {
   std::vector<unsigned> read_in_;  // indexed by limit: the round of its last reading
 };
 
-/// Time of one reading of a rate, in seconds. Five readings take as long as one reading that is long enough to have
-/// little noise.
+/// Time of one reading of a rate, in seconds. Five readings together take as long as a single low-noise reading.
 inline constexpr double kReadingSeconds = 0.02;
 
 /// Maximum time of a reading that involves two threads or processes, in seconds: if other threads occupy the cores,

@@ -25,11 +25,11 @@ static_assert(sizeof(Header) == 16);
 enum class Fault : std::uint32_t {
   none = 0,
   bad_length = 1,
-  too_long = 2,     ///< the message or its result does not fit its slot
+  too_long = 2,     ///< the message or its result does not fit in its slot
   refused = 3,      ///< the workload rejected its contents
   again = 4,        ///< temporary failure: retried by queues that can retry
   expired = 5,      ///< its deadline had passed when a worker received it
-  worker_died = 6,  ///< workers died on each of the maximum deliveries
+  worker_died = 6,  ///< a worker died on each delivery, up to the maximum
   bad_version = 7,  ///< unknown version of the message format
 };
 inline constexpr std::uint32_t kFailed = 0x8000'0000u;

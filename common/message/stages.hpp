@@ -11,9 +11,9 @@ namespace feedrate {
 
 using StageTimes = std::array<std::uint64_t, kStages>;
 
-/// The times of sampled messages on their way. The current holder of a message writes them, which may be the GPU; its
-/// collector reads them. The release and acquire operations that pass the message between threads also make its times
-/// visible. Flagged results have no such ordering: there a time may arrive late, and then counts as not recorded.
+/// The times of sampled messages on their way. The current holder of a message, which may be the GPU, writes them; the
+/// message's collector reads them. The release and acquire operations that pass the message between threads also make
+/// its times visible. Flagged results have no such ordering, so a time may arrive late; it then counts as not recorded.
 class StageClock {
  public:
   /// For `producers` producers with at most `window` messages in flight each. At most every `finest`-th message is

@@ -5,9 +5,9 @@
 
 #include "common/hash.hpp"
 
-/// Payload bytes as a function of (seed, id): little-endian 64-bit words of an arithmetic sequence from a hashed start;
-/// a last word that does not fit is truncated. Every message is unique. Generating one (runs.hpp) takes one vector
-/// addition per 64 bytes, so that generating data is not a queue's bottleneck.
+/// Payload bytes as a function of (seed, id): little-endian 64-bit words of an arithmetic sequence with a hashed start;
+/// a last word that does not fit is truncated. Every payload is unique. Generating a payload (runs.hpp) takes one
+/// vector addition per 64 bytes, so data generation is never a queue's bottleneck.
 namespace feedrate {
 
 inline constexpr std::uint64_t kStep = 0x9E3779B97F4A7C15ull;  // odd, so that a payload's 64-bit words never repeat

@@ -11,8 +11,8 @@
 namespace feedrate {
 
 /// Payloads of one size with their results, generated in advance, so that neither generating a message nor checking its
-/// result costs the workload's arithmetic. A hash of the seed and the message's id selects the entry: a stale or
-/// swapped body has the expected bytes in one of `kEntries` cases.
+/// result repeats the workload's arithmetic. A hash of the seed and the message's id selects the entry: a stale or
+/// swapped body has the expected bytes in one case out of `kEntries`.
 class PayloadPool {
  public:
   static constexpr std::size_t kEntries = 1024;

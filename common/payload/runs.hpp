@@ -4,8 +4,8 @@
 
 #include "common/message/message.hpp"
 
-/// The load generator's work on every message, for many messages at once, in vectors of up to 64 bytes and for several
-/// instruction sets. Generating payloads and checking echoes must be faster than the fastest queue.
+/// The load generator's work on every message, done for many messages at once with vectors of up to 64 bytes, for
+/// several instruction sets. Generating payloads and checking echoes must be faster than the fastest queue.
 namespace feedrate {
 
 /// Outcome of comparing results.

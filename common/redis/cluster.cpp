@@ -55,7 +55,7 @@ Cluster::Cluster(const std::string& url) : url_(url) {
   for (const std::string& server : servers) {
     try {
       if (ask(server)) return;
-      reasons += fmt::format("{}: the cluster is down in its view; ", without_password(server));
+      reasons += fmt::format("{}: it reports that the cluster is down; ", without_password(server));
     } catch (const ServerFailure& failure) {
       if (servers.size() == 1) throw;
       reasons += fmt::format("{}; ", failure.what());

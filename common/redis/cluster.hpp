@@ -15,8 +15,8 @@ std::string_view hash_tag(std::string_view key);
 /// The current assignment of slots to servers, as reported by one of them. A server outside a cluster has all slots.
 class Cluster {
  public:
-  /// Queries the servers of the URL in turn, until one replies that sees the complete cluster. Throws ServerFailure if
-  /// none does, and BadInput naming `--redis` if the URL has several servers that are not a cluster.
+  /// Queries the URL's servers in turn, until one that sees the complete cluster replies. Throws ServerFailure if none
+  /// does, and BadInput naming `--redis` if the URL has several servers that are not a cluster.
   explicit Cluster(const std::string& url);
 
   /// The URL of the server that has the keys with this prefix. Throws BadInput naming `--prefix` if a cluster is

@@ -54,7 +54,7 @@ void Connection::connect(const std::string& url) {
   if (endpoint.path.empty()) redisEnableKeepAlive(context_.get());
   // hiredis would free a drained buffer larger than this, and allocate it again for the next reply.
   context_->reader->maxbuf = 0;
-  // The socket is non-blocking from here; poll(2) waits, so that a stop request is always noticed.
+  // From here on the socket is non-blocking; poll(2) waits, so that a stop request is always noticed.
   context_->flags &= ~REDIS_BLOCK;
   if (fcntl(context_->fd, F_SETFL, fcntl(context_->fd, F_GETFL) | O_NONBLOCK) != 0) {
     throw ServerFailure(fmt::format("--redis {}: fcntl: {}", name_, std::strerror(errno)));
@@ -74,7 +74,7 @@ namespace {
 
 /// Whether an error reply is about the server. A key of the wrong type, or a result that the server rejects, concerns a
 /// single task.
-bool tells_of_the_server(std::string_view code, std::string_view answer) {
+bool is_about_the_server(std::string_view code, std::string_view answer) {
   if (code == "WRONGTYPE") return false;
   if (code != "ERR") return true;
   return answer.find("max number of clients") != answer.npos || answer.find("can't access") != answer.npos ||
@@ -85,7 +85,7 @@ bool tells_of_the_server(std::string_view code, std::string_view answer) {
 
 ServerFailure::ServerFailure(const std::string& what, std::string_view answer)
     : ServiceFailure(what), code(answer.substr(0, answer.find(' '))) {
-  of_the_service = tells_of_the_server(code, answer);
+  of_the_service = is_about_the_server(code, answer);
 }
 
 bool Connection::was_closed() const {
@@ -195,7 +195,7 @@ Reply Connection::try_read() {
 }
 
 Reply Connection::try_receive() {
-  ++unanswered_;  // the message will decrement it
+  ++unanswered_;  // decremented when the message arrives
   Reply message = receive_some(false);
   if (!message) --unanswered_;
   return message;

@@ -19,7 +19,7 @@ using Reply = std::unique_ptr<redisReply, FreeReply>;
 
 inline std::string_view text(const redisReply& reply) { return {reply.str, reply.len}; }
 
-/// An error reply of a server, or a lost server. With a new connection, the failure may be over.
+/// An error reply from a server, or a lost server. A new connection may succeed.
 struct FEEDRATE_EXPORT ServerFailure : ServiceFailure {
   using ServiceFailure::ServiceFailure;
   /// `answer`: the error reply.
@@ -30,7 +30,7 @@ struct FEEDRATE_EXPORT ServerFailure : ServiceFailure {
 /// A pipelined connection. Commands are appended to a buffer and sent when the socket accepts them; replies arrive in
 /// order. Error replies (OOM, NOAUTH, WRONGTYPE …) and lost connections throw ServerFailure with the server's message.
 /// If an idle connection was closed (by the server's `timeout` or a proxy), the next command reconnects, even if the
-/// closing is only detected when sending the command's first bytes fails.
+/// closure is detected only when sending the command's first bytes fails.
 class Connection {
  public:
   /// Connects to the first of the URL's servers that replies. Throws Failure if none can be reached or one rejects the
@@ -83,7 +83,7 @@ class Connection {
   std::size_t sent_ = 0;
   std::size_t unanswered_ = 0;
   unsigned times_made_ = 0;
-  bool alone_ = false;                  // no byte of `output_` is sent, and no earlier command is unanswered
+  bool alone_ = false;                  // no byte of `output_` has been sent, and no earlier command is unanswered
   std::uint64_t asked_ns_ = 0;          // start of the last command that was appended while no reply was outstanding
   std::uint64_t waiting_since_ns_ = 0;  // start of the wait for the next bytes
   std::vector<char> input_;

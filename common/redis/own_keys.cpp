@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint64_t kKeepEveryNs = 10'000'000'000;
 
-/// Names this process for users who find its keys; the same for all queues of the process.
+/// Identifies this process to users who find its keys; the same for all queues of the process.
 const std::string& owner() {
   static const std::string name = [] {
     std::array<char, 256> host{};
@@ -54,7 +54,7 @@ OwnKeys::~OwnKeys() {
     std::vector<std::string> all = keys_;
     if (!owner_key_.empty()) all.push_back(owner_key_);
     remove(all);
-  } catch (const Failure&) {  // server gone or hung: the failure of the cell already reports it
+  } catch (const Failure&) {  // server gone or hung: the cell's failure already reports it
   }
 }
 

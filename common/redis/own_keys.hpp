@@ -8,14 +8,14 @@
 
 namespace feedrate::redis {
 
-/// Lifetime of a run's keys after the process that should have removed them, in milliseconds; a Redis argument.
+/// How long a run's keys outlive a process that did not remove them, in milliseconds, as a Redis argument.
 inline constexpr auto kLifetimeMs = "60000";
 
 /// Returns a unique name for a run: `prefix` and an id. The id is a hash tag of Redis Cluster, so that all keys of a
 /// run are in one slot.
 std::string prefix_of_run(const std::string& prefix);
 
-/// Whether the keys belong to this run alone, or are next to keys that other processes use.
+/// Whether the keys belong to this run alone, or are among keys that other processes use.
 enum class Keys { of_this_run, among_others };
 
 /// The keys that one queue uses on a server. No other keys are ever removed. On a shared server the keys also expire.

@@ -69,8 +69,8 @@ PrivateServer::PrivateServer() {
   child_ = fork();
   if (child_ < 0) throw Failure("cannot start a private Redis server: fork failed");
   if (child_ == 0) {
-    // A separate process group, so that Ctrl-C ends the sweep in order and not the server. The server is killed when
-    // this process dies.
+    // A separate process group, so that Ctrl-C ends the sweep in order and does not kill the server. The server is
+    // killed when this process dies.
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(1);

@@ -8,7 +8,7 @@
 
 namespace feedrate::redis {
 
-/// A private redis-server on a Unix socket in a new temporary directory, without persistence and TCP. The destructor
+/// A private redis-server on a Unix socket in a new temporary directory, without persistence or TCP. The destructor
 /// stops it and removes the directory. The kernel kills the server if this process dies.
 class PrivateServer {
  public:

@@ -80,7 +80,7 @@ RedisService::RedisService(RedisSettings asked, bool for_a_worker)
 
 void RedisService::start(const ServiceNeeds&) {
   if (settings_.own_prefix.empty()) settings_.own_prefix = prefix_of_run(settings_.prefix);
-  if (private_ && !private_->serves()) stop();  // the reason of the failed cell already reports this
+  if (private_ && !private_->serves()) stop();  // the failed cell's reason already reports this
   if (!settings_.url.empty()) return;
   private_ = std::make_unique<PrivateServer>();
   settings_.url = private_->url();

@@ -20,7 +20,7 @@ class RedisService final : public Service {
   std::string address() const override { return settings_.url; }
   std::string own_prefix() const override { return settings_.own_prefix; }
   std::map<std::string, std::string> state() override;
-  /// Measures round-trip time, elements per second and bytes per second, on keys of this run.
+  /// Measures round-trip time, elements per second and bytes per second, using keys of this run.
   void add_limits(LimitList&) override;
 
   /// Valid once the service is started.

@@ -15,7 +15,7 @@ class Subscription {
     subscribe();
   }
   /// Whether any message has arrived since the last call, or may have been lost because the connection was closed; in
-  /// that case it subscribes again. Throws ServerFailure if the server is gone.
+  /// the latter case, subscribes again. Throws ServerFailure if the server is gone.
   bool came() {
     bool any = false;
     try {

@@ -62,7 +62,7 @@ int parse_int(const std::string& url, std::string_view digits, int most) {
   return value;
 }
 
-/// Decodes percent escapes: "%2F" is a slash. A % without two hexadecimal digits stays as it is.
+/// Decodes percent escapes: "%2F" is a slash. A % without two hexadecimal digits is kept.
 std::string decoded(std::string_view text) {
   std::string plain;
   for (std::size_t i = 0; i < text.size(); ++i) {

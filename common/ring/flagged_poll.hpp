@@ -5,7 +5,7 @@ namespace feedrate {
 
 /// Polls a lane by ready flags on the host: it reads one slot after another, as a team of GPU threads does in parallel
 /// (serve_flagged_many in kernels/serving/resident.cuh). It polls the slots themselves. If a poll covers several slots,
-/// it also reads the `published` cursor, and claims the messages that the cursor announces before the next poll, so
+/// it also reads the `published` cursor and, before the next poll, claims the messages that the cursor announces, so
 /// that pollers do not all read the same slots.
 template <class Memory = SystemMemory>
 class BasicFlaggedPoll {

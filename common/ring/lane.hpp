@@ -14,7 +14,7 @@
 ///   - by flags: the result's units carry its number (flags.hpp). The collector then chooses whether to read results in
 ///     order.
 ///
-/// Leaving is also a claim: of all further messages, permanently. So a poller cannot leave while it holds claimed
+/// Leaving is also a claim: a permanent one, on all further messages. A poller must not leave while it holds claimed
 /// messages that it has not seen, and no claim can follow. The last poller to leave writes the lane's position and then
 /// `parked`. A thread that waits for results and sees `parked` while messages are published calls the pollers back.
 namespace feedrate {
@@ -81,8 +81,8 @@ class BasicLaneServer {
  public:
   FEEDRATE_HD BasicLaneServer(const LaneView& lane, LaneState* state) : lane_(lane), state_(state) {}
 
-  /// By counter: claims up to `most` published messages in contiguous slots, but no more than an equal share of the
-  /// waiting messages for each of `pollers`.
+  /// By counter: claims up to `most` published messages in contiguous slots, but at most an equal share of the waiting
+  /// messages for each of `pollers`.
   FEEDRATE_HD Poll poll(std::uint64_t most, unsigned pollers, Claim& claim) {
     while (true) {
       const std::uint64_t taken = next();
@@ -123,7 +123,7 @@ class BasicLaneServer {
   /// complete yet, but they will be.
   FEEDRATE_HD void read_hint() { hint_ = Memory::load_relaxed(*lane_.ring.published); }
   /// By flags: claims up to `most` of the published messages before they are seen, so that no other poller reads them
-  /// in vain. The claimer polls them until they are complete. Returns false if no messages are known to be waiting.
+  /// needlessly. The claimer polls them until they are complete. Returns false if no messages are known to be waiting.
   FEEDRATE_HD bool take_hinted(std::uint64_t most, Claim& claim) {
     const std::uint64_t end = hint_ & kCountMask;  // masked here: the GPU waits for a load only at its first use
     for (std::uint64_t taken = next(); taken < end; taken = next()) {  // kGone is greater than any end

@@ -6,7 +6,7 @@
 /// The host's two ends of a lane: producer and collector, by counter or by flags.
 namespace feedrate {
 
-/// The host's input to a lane. For one thread at a time.
+/// The host's input to a lane. For use by one thread at a time.
 template <class Memory = SystemMemory>
 class BasicLaneProducer {
  public:
@@ -62,7 +62,7 @@ std::uint64_t completed_from(const LaneView& lane, std::uint64_t number, std::ui
   return number;
 }
 
-/// The host's output of a lane. For one thread at a time.
+/// The host's output of a lane. For use by one thread at a time.
 template <class Memory = SystemMemory>
 class BasicLaneCollector {
  public:

@@ -16,8 +16,9 @@
 /// template over the class SystemMemory, so that a test can replace it with a model of memory
 /// (tests/common/ring_model_test.cpp).
 ///
-/// It uses `cuda::atomic_ref` if nvcc compiles, and `std::atomic_ref` otherwise (builds without CUDA, ThreadSanitizer).
-/// Both act on the plain word with the same memory orders, so code compiled by either may share memory.
+/// It uses `cuda::atomic_ref` when compiled by nvcc, and `std::atomic_ref` otherwise (builds without CUDA,
+/// ThreadSanitizer). Both act on the plain word with the same memory orders, so code compiled by either may share
+/// memory.
 namespace feedrate {
 
 /// The unit of flagged slots: twelve bytes of a message, and a flag made from that message's number. Units are read and
@@ -113,8 +114,8 @@ struct SystemMemory {
 #endif
   }
 
-  /// Writes a unit on the host without passing through registers narrower than a unit; those accesses are most of the
-  /// host's cost per flagged message. `data`: the unit's twelve bytes; sixteen bytes must be readable.
+  /// Writes a unit on the host without passing through registers narrower than a unit, because unit accesses are most
+  /// of the host's cost per flagged message. `data`: the unit's twelve bytes; sixteen bytes must be readable.
   static void store_unit(Unit& at, const std::byte* data, std::uint32_t flag) {
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
     const __m128i kept =

@@ -10,9 +10,9 @@
 /// passed the number. Only the producer checks for free slots (published - released <= capacity); the server never has
 /// to. Each cursor has one writer, which stores it with release order after writing slots, and one reader, which loads
 /// it with acquire order before reading slots. No other ordering is needed. A request to stop is a bit of `published`
-/// itself, so that the server sees both with the single load that it polls with. Each side keeps a private copy of the
-/// peer's cursor and reads the cursor again only when the copy shows no messages or no free slots (as in
-/// rigtorp/SPSCQueue).
+/// itself, so that the server sees the request with the same single load that it uses to poll. Each side keeps a
+/// private copy of the peer's cursor and reads the cursor again only when the copy shows no messages or no free slots
+/// (as in rigtorp/SPSCQueue).
 namespace feedrate {
 
 /// Aligned to 128 bytes: no two cursors share a cache line, or a pair of lines that the host prefetches together.
@@ -71,7 +71,7 @@ void request_stop(const RingView& ring, std::uint64_t how) {
   Memory::or_release(*ring.published, how);
 }
 
-/// The producer's count of free slots. For one thread at a time.
+/// The producer's count of free slots. For use by one thread at a time.
 template <class Memory = SystemMemory>
 class BasicRingRoom {
  public:
@@ -96,7 +96,7 @@ class BasicRingRoom {
   std::uint64_t published_ = 0, released_ = 0;
 };
 
-/// The producer's end of a ring. For one thread at a time.
+/// The producer's end of a ring. For use by one thread at a time.
 template <class Memory = SystemMemory>
 class BasicRingProducer {
  public:
@@ -128,7 +128,7 @@ class BasicRingServer {
     }
     return published_ - taken_;
   }
-  /// After `waiting`: whether there are no more messages to serve.
+  /// Whether there are no more messages to serve; valid after `waiting`.
   bool ended() const { return (stop_ & kStopNow) != 0 || (stop_ != 0 && published_ == taken_); }
   std::uint64_t taken() const { return taken_; }
   /// Takes the next `n` messages, which the caller will serve. More messages may be taken before these are completed.
@@ -144,7 +144,7 @@ class BasicRingServer {
   std::uint64_t published_ = 0, taken_ = 0, completed_ = 0, stop_ = 0;
 };
 
-/// The collector's end of a ring. For one thread at a time.
+/// The collector's end of a ring. For use by one thread at a time.
 template <class Memory = SystemMemory>
 class BasicRingCollector {
  public:

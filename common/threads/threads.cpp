@@ -17,7 +17,7 @@
 namespace feedrate {
 namespace {
 
-// Polls without `pause`, which takes 140 cycles on some CPUs. They cover a lone message's round trip.
+// Number of polls without `pause`, which takes 140 cycles on some CPUs. They cover the round trip of a single message.
 constexpr unsigned kPolls = 200;
 // At least about 20 µs: longer than any GPU round trip for which a thread should spin.
 constexpr unsigned kSpins = 2000;

@@ -7,10 +7,10 @@ namespace feedrate {
 /// Maximum number of cores at which waiting threads yield between all polls.
 inline constexpr unsigned kFewCores = 4;
 
-/// Waits briefly between two polls of a value that another thread or the GPU will change: spins while the change is
-/// likely to be soon, then yields the core. On machines with few cores it yields at once, because the awaited thread
-/// may need this core. With one or two cores it sleeps after a while (50 µs at a time), because yielding still takes
-/// CPU time from other threads.
+/// Waits briefly between two polls of a value that another thread or the GPU will change: spins while an early change
+/// is likely, then yields the core. On machines with few cores it yields at once, because the awaited thread may need
+/// this core. With one or two cores it sleeps after a while (50 µs at a time), because yielding still takes CPU time
+/// from other threads.
 class Backoff {
  public:
   void wait();
@@ -25,7 +25,8 @@ class Backoff {
 /// for the next period.)
 unsigned available_cores();
 
-/// Calls `body(i)` for each `i` below `n`, on all cores, in no particular order. Rethrows an exception of a call.
+/// Calls `body(i)` for each `i` below `n`, on all cores, in no particular order. Rethrows an exception thrown by a
+/// call.
 void in_parallel(std::size_t n, const std::function<void(std::size_t)>& body);
 
 /// Binds the calling thread to the `index`-th of the available cores (modulo their number).

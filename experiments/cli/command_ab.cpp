@@ -3,6 +3,7 @@
 
 #include <iostream>
 #include <memory>
+#include <optional>
 
 #include "common/clock.hpp"
 #include "common/error.hpp"
@@ -65,6 +66,58 @@ int ab_side(AbOptions& options, CLI::App& command, const std::vector<std::string
   return interrupted() ? 130 : 0;
 }
 
+/// Number of points of one side. Throws BadInput if its axes do not fit the spec; the message names their option.
+std::size_t points_of_side(const Spec& spec, const Overrides& axes) {
+  try {
+    return parse_spec(spec.document, spec.name, axes).points.size();
+  } catch (const BadInput& error) {
+    if (std::string(error.what()).starts_with(axes.option)) throw;
+    throw BadInput(fmt::format("{} {}: {}", axes.option, fmt::join(axes.values, " "), error.what()));
+  }
+}
+
+/// Checks the axes of both sides. Only `other` itself can check the axes of side A if it is another executable.
+void check_sides(const AbOptions& options, const Spec& spec) {
+  const std::size_t b = points_of_side(spec, {options.b_axes, "--b-axis"});
+  if (!options.other.empty()) return;
+  if (const std::size_t a = points_of_side(spec, {options.a_axes, "--a-axis"}); a != b) {
+    throw BadInput(
+        fmt::format("--a-axis gives {} points, but --b-axis {}; allowed: as many values on side A as on side B", a, b));
+  }
+}
+
+/// The folder of a comparison. The destructor removes it, with the files of the sides, unless `keep` was called.
+class Place {
+ public:
+  /// Throws BadInput if the folder already holds a comparison or cannot be created.
+  explicit Place(const fs::path& out) : out_(out) {
+    std::error_code none, failed;
+    for (const char* side : {"a", "b"}) {
+      if (fs::exists(out / side, none))
+        throw BadInput("--out", out.string(), "a folder without the subfolders a and b");
+    }
+    for (fs::path missing = fs::absolute(out); !fs::exists(missing, none); missing = missing.parent_path()) {
+      made_.push_back(missing);
+    }
+    if (!fs::create_directories(out, failed) && failed) {
+      throw BadInput("--out", out.string(), fmt::format("a writable directory ({})", failed.message()));
+    }
+  }
+  Place(const Place&) = delete;
+  ~Place() {
+    if (kept_) return;
+    std::error_code ignored;
+    for (const char* each : {"a", "b", "a.log", "b.log", "spec.json"}) fs::remove_all(out_ / each, ignored);
+    for (const fs::path& each : made_) fs::remove(each, ignored);  // stays if another process has put files into it
+  }
+  void keep() { kept_ = true; }
+
+ private:
+  fs::path out_;
+  std::vector<fs::path> made_;  // the folder and its parents that did not exist, innermost first
+  bool kept_ = false;
+};
+
 int ab(AbOptions& options, CLI::App& command) {
   if (options.other.empty() && options.a_axes == options.b_axes) {
     throw BadInput("--other", "", "another executable, or different values of --a-axis and --b-axis");
@@ -84,23 +137,21 @@ int ab(AbOptions& options, CLI::App& command) {
         fmt::format("more than --restart-after ({}), because the variance between starts needs at least two starts",
                     per_start));
   }
+  check_sides(options, spec);
   constexpr double kStartSeconds = 2;  // for both sides together
   const double per_pair = 2 * (options.common.run.seconds + options.common.run.warmup_seconds);
   const std::uint64_t starts = (pairs + per_start - 1) / per_start;
   const double whole =
       per_pair * static_cast<double>(spec.points.size() * pairs) + kStartSeconds * static_cast<double>(starts);
   const fs::path out = options.folder.directory(spec.name + "-ab");
+  std::optional<Place> place;
+  if (!options.folder.dry_run) {
+    place.emplace(out);
+    write_whole(out / "spec.json", spec.document);
+  }
   say("{} points, {} pairs each, in the order A B B A; about {:.0f} s; results in {}\n", spec.points.size(), pairs,
       whole, out.string());
-  if (options.folder.dry_run) return 0;
-  for (const char* side : {"a", "b"}) {
-    if (std::error_code none; fs::exists(out / side, none))
-      throw BadInput("--out", out.string(), "a folder without the subfolders a and b");
-  }
-  if (std::error_code failed; !fs::create_directories(out, failed) && failed) {
-    throw BadInput("--out", out.string(), fmt::format("a writable directory ({})", failed.message()));
-  }
-  write_whole(out / "spec.json", spec.document);
+  if (!place) return 0;
   // Both sides restart periodically, so that an effect that lasts for one process's lifetime does not count as a
   // difference between the sides.
   std::uint64_t number = 0;
@@ -120,13 +171,14 @@ int ab(AbOptions& options, CLI::App& command) {
     b = side("b", own_executable(), options.b_axes);
     names = b->read().at("points");
     if (a_points.size() != names.size()) {
-      throw Failure(fmt::format("A has {} points but B has {}; pairs need the same points on both sides",
-                                a_points.size(), names.size()));
+      throw BadInput(fmt::format("side A has {} points on this device, but side B {}; pairs need the same points",
+                                 a_points.size(), names.size()));
     }
   };
   PairPlan plan{0, pairs, options.common.run.seed, per_start};
   try {
     start(0);
+    place->keep();
     plan.points = names.size();
     Progress progress(*spec.info, plan.points * plan.pairs, per_pair);
     std::uint64_t done = 0;
@@ -149,6 +201,7 @@ int ab(AbOptions& options, CLI::App& command) {
         interrupted);
     progress.end();
   } catch (const Failure&) {  // Ctrl-C at a terminal reaches the sides as well
+    place->keep();            // the sides' logs say more
     if (!interrupted()) throw;
   }
   a.reset(), b.reset();

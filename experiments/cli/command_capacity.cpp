@@ -77,7 +77,7 @@ int capacity(CapacityOptions& options, CLI::App& command, const std::vector<std:
   const auto directory = folder.directory(spec.name);
   const auto& load = spec.info->entry().searching.load;
   if (!load)
-    throw BadInput("SPEC", spec.name, "an experiment with an axis of offered load; " + spec.info->name() + " has none");
+    throw BadInput("SPEC", spec.name, "an experiment with an offered-load axis; " + spec.info->name() + " has none");
   auto session = options.common.session(spec.info->name(), arguments);
   for (Values& point : spec.points) point = load->open(point);
   std::vector<Resolution> points = distinct(spec.points, *session);
@@ -116,7 +116,7 @@ void add_capacity(Program& program) {
       ->take_all()
       ->capture_default_str();
   add_percent(*command, "resolution", options->resolution,
-              "how close together the two rates that bracket the answer must be");
+              "maximum relative distance between the two rates that bracket the answer");
   add_seconds(*command, "seconds-each", options->seconds_each, 0, 86400,
               "time limit per search, which then reports the bounds found so far; 0: no limit");
   options->common.add(*command);

@@ -171,7 +171,7 @@ void add_service(CLI::App& app, StoreServiceOptions& options) {
   add_option(app, "group", options.group, "group whose members may connect, in addition to the store's user and root");
   add_option(app, "device", options.device, "device whose memory the store owns: cpu, cuda:N, or a GPU's UUID");
   add_option(app, "share", options.share,
-             "method of sharing GPU memory: vmm, pool, legacy; auto: the fastest to create and map on this machine");
+             "method for sharing GPU memory: vmm, pool, legacy; auto: the fastest to create and map on this machine");
   add_option(app, "memory", options.memory, "maximum bytes of memory that the store allocates");
   add_option(app, "quota", options.quota, "maximum bytes of tensors created by one client; 0: no limit per client");
   add_option(app, "most-tensors", options.max_tensors, "maximum number of tensors")

@@ -36,7 +36,7 @@ struct WorkerOptions {
 
 constexpr double kFirstPause = 0.05, kLongestPause = 2;  // seconds between two attempts to reach the server
 
-/// Axes that a worker accepts: none of the load, and among queues' axes only those of queues that a worker can serve.
+/// Axes that a worker accepts: no load axes, and only the queue axes of queues that a worker can serve.
 std::set<std::string> axes_of_workers() {
   std::set<std::string> names{"queue", "transfer", "workload", "device", "payload", "batch", "block"};
   const auto add = [&](const std::vector<Axis>& axes) {
@@ -70,7 +70,7 @@ std::uint64_t serve(const QueueConfig& config, const std::string& name, std::uin
 
 /// Serves across failures of the server. An unreachable or full server may recover, so everything is created again,
 /// after increasing pauses. The tasks that this worker held stay on the server, and another worker takes them over when
-/// the lease expires. A worker that is stopping and loses its connection signs off over a new one.
+/// the lease expires. A worker that loses its connection while stopping signs off over a new one.
 std::uint64_t serve_through_failures(const WorkerOptions& options, QueueConfig config) {
   using Clock = std::chrono::steady_clock;
   std::uint64_t served = 0;
@@ -157,7 +157,7 @@ class WorkerSource final : public MetricsSource {
     try {
       watched_.queue.collect(gauge);
       gauge(kUp, kUpHelp, 1);
-    } catch (const std::exception&) {  // no exception may pass through the module, which is C
+    } catch (const std::exception&) {  // no exception may pass through the module, whose interface is C
       gauge(kUp, kUpHelp, 0);
     }
     if (!watched_.gpu) return;

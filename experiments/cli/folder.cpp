@@ -27,7 +27,7 @@ std::string difference_text(const std::string& name, const Json& there, const Js
   return fmt::format("{}: {} in the folder, {} now", name, there.dump(), here.dump());
 }
 
-/// The first leaf in which `here` differs from `there`, with its path. A setting that an older folder lacks is ignored.
+/// The first leaf at which `here` differs from `there`, with its path. A setting that an older folder lacks is ignored.
 std::string first_difference(const std::string& path, const Json& there, const Json& here) {
   const bool objects = there.is_object() && here.is_object();
   if (!objects && !(there.is_array() && here.is_array() && there.size() == here.size())) {
@@ -94,7 +94,7 @@ Spec FolderOptions::load(CommonOptions& common, CLI::App& command) const {
   if (!out.empty() && resuming()) throw BadInput("--out", out, "no value if --resume is given");
   const fs::path file =
       spec.empty() && resuming() ? fs::path(resume) / "spec.json" : find_spec(spec.empty() ? standard_spec : spec);
-  Spec loaded = load_spec(file, axes);
+  Spec loaded = load_spec(file, {axes});
   apply_run(loaded.document.value("run", Json::object()), file.string(), command);
   loaded.document["run"] = run_of(common.run);  // a resume needs the settings from the command line
   return loaded;

@@ -14,7 +14,7 @@ namespace feedrate {
 /// resume.
 struct FolderOptions {
   std::string spec, out, resume;
-  std::string standard_spec;  ///< unless a folder is resumed
+  std::string standard_spec;  ///< used unless a folder is resumed
   std::vector<std::string> axes;
   bool resume_anyway = false, dry_run = false;
 

@@ -25,7 +25,7 @@
 
 namespace {
 
-/// First call in main. Opens /dev/null for stdin, stdout or stderr if it is closed, so that no file or socket gets its
+/// First call in main. Opens /dev/null in place of a closed stdin, stdout or stderr, so that no file or socket gets its
 /// number. Also ignores SIGPIPE and SIGXFSZ, so that a failed write returns an error instead of killing the process.
 void open_standard_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {

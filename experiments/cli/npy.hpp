@@ -19,7 +19,7 @@ struct NpyHeader {
 /// describes the error. `dtype` is the element type if the file does not specify it; if `dtype` is empty, the file
 /// must specify the type.
 NpyHeader read_npy_header(std::istream& file, const std::string& dtype);
-/// Returns the file header of an array in row-major order.
+/// Returns the file header for an array in row-major order.
 std::string npy_header(tensors::Dtype, const std::vector<std::int64_t>& shape);
 
 }  // namespace feedrate

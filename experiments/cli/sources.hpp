@@ -11,7 +11,7 @@ namespace feedrate {
 /// Returns the error. If its option is not on the command line, the message names the environment variable or the
 /// config file's key instead.
 BadInput with_source(const BadInput&, const CLI::App&, const std::vector<std::string>& arguments);
-/// The same for a message from CLI11.
+/// Does the same for a message from CLI11.
 std::string with_source(const std::string& message, const CLI::App&, const std::vector<std::string>& arguments);
 
 /// Whether the command line contains the option, with or without "=".

@@ -9,13 +9,13 @@
 
 namespace feedrate {
 
-/// Runs this executable with these arguments (the first is its name), without `--supervise`, as a child. Restarts it,
-/// with increasing pauses, whenever it ends by a signal or with code 1. Returns when the child ends with any other
-/// code, or after SIGINT or SIGTERM, which it forwards. The result is the child's exit code, or 0 if no child was
-/// running.
+/// Runs this executable as a child with these arguments (the first is its name), but without `--supervise`. Restarts
+/// it, with increasing pauses, whenever it is killed by a signal or exits with code 1. Returns when the child exits
+/// with any other code, or after SIGINT or SIGTERM, which it forwards. The result is the child's exit code, or 0 if no
+/// child was running.
 int supervise(std::vector<std::string> arguments);
 
-/// Makes each further line of the log a JSON object with `time` (ISO 8601, UTC), `level`, `process` and `message`.
+/// Writes each further log line as a JSON object with `time` (ISO 8601, UTC), `level`, `process` and `message`.
 void log_as_json();
 
 /// A stop token that SIGINT or SIGTERM triggers. Signal handlers may not request a stop, so a thread polls for the

@@ -45,7 +45,7 @@ gid_t group_of(const std::string& name) {
   return found->gr_gid;
 }
 
-/// Raises the limit of open files: each chunk needs one descriptor and each connection two, which may exceed the
+/// Raises the limit on open files: each chunk needs one descriptor and each connection two, which may exceed the
 /// default.
 void raise_descriptor_limit() {
   rlimit limit{};
@@ -118,7 +118,7 @@ class StoreSource final : public MetricsSource {
     const auto tell = [&](const char* name, const char* help, double value) {
       add({kFeedrateGauge, name, help, value});
     };
-    tell("feedrate_store_memory_bytes", "Limit of the store's memory in bytes.", found->limit);
+    tell("feedrate_store_memory_bytes", "Limit on the store's memory in bytes.", found->limit);
     tell("feedrate_store_chunk_bytes", "Bytes of device memory that the store has allocated.", found->chunks);
     tell("feedrate_store_tensor_bytes", "Bytes of tensors.", found->tensor_bytes);
     tell("feedrate_store_tensors", "Tensors that have a name.", found->tensors);
@@ -146,7 +146,7 @@ int serve_store(const StoreServiceOptions& options, const std::vector<std::strin
   DaemonOptions how{.socket = options.socket};
   if (!options.group.empty()) how.group = group_of(options.group);
   how.memory = parse_count("--memory", options.memory);
-  if (how.memory == 0) throw BadInput("--memory", options.memory, "bytes, more than 0");
+  if (how.memory == 0) throw BadInput("--memory", options.memory, "more than 0 bytes");
   if (const std::uint64_t quota = parse_count("--quota", options.quota); quota != 0) how.limits.bytes_of_client = quota;
   how.limits.tensors = options.max_tensors;
   how.limits.leases_of_client = options.max_leases;

@@ -12,7 +12,7 @@ namespace feedrate {
 namespace {
 
 constexpr std::size_t kLarge =
-    4096;  // bytes; payloads of this size and above are compared by bytes, smaller ones by messages
+    4096;  // bytes; payloads of this size and above are compared by byte rate, smaller ones by message rate
 
 std::string value_text(const std::string& category, const Answer::Place& place) {
   std::string text = !place.limited ? "" : category == "lone" ? "at most " : "at least ";
@@ -21,7 +21,7 @@ std::string value_text(const std::string& category, const Answer::Place& place) 
   if (category == "lone") text += "p50 " + format_ns(place.value.median);
   text += place.value.spread_text();
   if (place.unstable) text += ", unstable";
-  if (place.disturbed) text += ", disturbed";
+  if (place.disturbed) text += ", every run disturbed";
   return text;
 }
 
@@ -94,7 +94,7 @@ std::vector<Answer::Category> Answer::categories() const {
     queues_at[point.payload].insert(point.queue);
   }
   const std::size_t smallest = queues_at.begin()->first;
-  std::size_t largest = smallest;  // largest payload that all queues were measured with
+  std::size_t largest = smallest;  // largest payload with which all queues were measured
   for (const auto& [payload, those] : queues_at) {
     if (those == queues) largest = payload;
   }
@@ -110,13 +110,13 @@ std::string Answer::text() const {
   for (const Category& category : categories()) {
     const auto& places = category.places;
     const auto line = [&](const std::string& head, const Place& place) {
-      text += fmt::format("  {:<15} {:<23} {}\n", head, place.variant, value_text(category.name, place));
+      text += fmt::format("  {:<18} {:<23} {}\n", head, place.variant, value_text(category.name, place));
     };
     line(fmt::format("{}, {}B", category.name, format_count(category.payload)), places[0]);
     if (const std::string& settings = places[0].settings; !settings.empty()) {
       text += "    " + wrapped("with" + settings, 9, kColumns - 4) + "\n";
     }
-    if (places.size() > 1) line("  then, " + against(places[0], places[1]), places[1]);
+    if (places.size() > 1) line("  next: " + against(places[0], places[1]), places[1]);
   }
   if (text.empty()) return text;
   const bool cpu = points_.begin()->second.cpu;

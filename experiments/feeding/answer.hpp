@@ -31,7 +31,7 @@ class Answer final : public Summary {
   struct Category {
     std::string name;  ///< "small", "large" or "lone"
     std::size_t payload = 0;
-    std::vector<Place> places;  ///< the best first
+    std::vector<Place> places;  ///< best first
   };
   std::vector<Category> categories() const;
 

@@ -32,7 +32,8 @@ Arrivals make_arrivals(const Point& point, const RunSettings& settings, unsigned
   return arrivals;
 }
 
-/// Seed of the payloads. It differs between repetitions, so that data left over from one is not a result of the next.
+/// Seed of the payloads. It differs between repetitions, so that data left over from one cannot pass as a result of the
+/// next.
 std::uint64_t payload_seed(std::uint64_t seed, unsigned repetition) { return mix64(seed) + repetition; }
 
 const QueueEntry& queue_of(const Point& point) { return Queues::instance().get("--queue", point.queue); }
@@ -145,7 +146,7 @@ void Feeding::add_limits(LimitList& limits, std::span<const Resolution> points) 
   for (const std::string& service : services_of(points)) {
     try {
       session_.services().get(service).add_limits(limits);
-    } catch (const Failure& failure) {  // a full or dying server: the cells that need it fail by themselves
+    } catch (const Failure& failure) {  // a full or dying server: the cells that need it report the failure
       spdlog::warn("the limits of {} are not measured: {}", service, failure.what());
     }
   }
@@ -340,7 +341,7 @@ Measurement Feeding::measure(const Resolution& cell, const Repetition& repetitio
   if (!result.ramped) {
     measured.judge(
         Status::invalid, Cause::no_results,
-        fmt::format("{} results arrived within {:.3g} s: less than a window", result.received, result.seconds));
+        fmt::format("{} results arrived within {:.3g} s: fewer than a window", result.received, result.seconds));
     return measured;
   }
   const double rate = static_cast<double>(result.received) / result.seconds;

@@ -38,7 +38,7 @@ std::size_t leading_run(std::span<const std::uint64_t> ids) {
   return count;
 }
 
-/// Times of a portion: when the collector reached it and when it had verified it.
+/// Times at which the collector reached a portion and at which it had verified the portion.
 struct Moments {
   std::uint64_t found_ns, verified_ns;
 };
@@ -54,7 +54,7 @@ void record_stages(Flow& flow, const StageClock& clock, std::uint64_t sequence, 
   flow.stages.push_back(sample);
 }
 
-/// Whether a message belongs to the first window of a closed load, which meets an emptier pipe than all later ones.
+/// Whether a message belongs to a closed load's first window, whose messages meet an emptier pipe than all later ones.
 bool fills_the_pipe(const Flow& flow, const Work& work, const Pass& pass, std::uint64_t sequence) {
   return pass.schedule == nullptr && pass.messages == 0 && sequence < flow.first + work.point.window;
 }
@@ -124,7 +124,8 @@ bool accept_run(Flow& flow, const Work& work, std::uint64_t first_id, std::uint6
 }
 
 /// Verifies, counts and times results. They are verified together, regardless of their ids, because this first access
-/// loads them from memory and no branch has to wait for it. Then they are counted run by run, by the compared ids.
+/// loads them from memory, and no branch has to wait for it. Then they are counted in runs of consecutive ids, using
+/// the ids that were compared.
 void take(Flow& flow, const Work& work, const Pass& pass, const ConstMessages& results) {
   if (flow.ids.size() < results.count) flow.ids.resize(results.count);
   // Results of a queue that does no work have no ids; assume that they are the next ones.
@@ -136,7 +137,7 @@ void take(Flow& flow, const Work& work, const Pass& pass, const ConstMessages& r
   const bool staged = results.count > 1 ? work.stages != nullptr : range.has_value();
   const std::uint64_t found_ns = staged ? now_ns() : 0;
   Checked checked = check(flow, work, results, flow.ids.data());
-  // Such a queue's results are compared too, for the cost in time, but the outcome is ignored.
+  // Such a queue's results are compared too, because comparing takes time, but the outcome is ignored.
   if (!work.queue_works) checked = {true, true, next};
   std::uint64_t verified_ns = 0;
   const auto accept = [&](std::uint64_t first_id, std::uint64_t count) {

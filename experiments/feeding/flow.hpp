@@ -17,8 +17,8 @@
 
 namespace feedrate {
 
-/// One pass of load. It lasts `seconds`, or until exactly `messages` have been sent if that is not 0, or follows a
-/// schedule.
+/// One pass of load. It lasts for `seconds`, or until exactly `messages` have been sent if that number is not 0, or it
+/// follows a schedule.
 struct Pass {
   double seconds = 0.5;
   std::uint64_t messages = 0;
@@ -27,8 +27,8 @@ struct Pass {
   bool until_steady = false;           ///< ends before `seconds` once the rate no longer has a trend
 };
 
-/// Maximum number of stage samples that a flow keeps per pass: 6 MiB, allocated before the pass begins, and 100 MiB for
-/// all flows.
+/// Maximum number of stage samples that a flow keeps per pass: at most 6 MiB per flow and 100 MiB for all flows,
+/// allocated before the pass begins.
 inline std::size_t max_stage_samples(unsigned producers) {
   constexpr std::size_t kEach = 1 << 16, kAll = 1 << 20;
   return std::min(kEach, kAll / producers);
@@ -43,13 +43,13 @@ struct Work {
   StageClock* stages = nullptr;  ///< clock of the pass; null while nothing is timed
 };
 
-/// Numbers of messages.
+/// Message counts.
 struct Counts {
   std::uint64_t sent = 0, received = 0, lost = 0, duplicated = 0, corrupted = 0, reordered = 0;
 };
 
-/// Description of wrong results; empty if the queue kept its guarantee. Duplicates are no failure of an at-least-once
-/// queue, and losses through a planted fault are no failure of an at-most-once queue.
+/// Description of wrong results; empty if the queue kept its guarantee. An at-least-once queue may duplicate results,
+/// and an at-most-once queue may lose results through a planted fault.
 inline std::string wrong_results(const Counts& counts, Delivery delivery, bool fault_planted = false) {
   const bool duplicates_allowed = delivery == Delivery::at_least_once;
   const bool losses_allowed = delivery == Delivery::at_most_once && fault_planted;
@@ -87,10 +87,10 @@ struct Flow {
   /// from that thread while nothing is in flight and before `start` is set.
   void begin(const Schedule* schedule);
 
-  /// The place in the schedule of the message with this sequence number.
+  /// Position in the schedule of the message with this sequence number.
   std::size_t place_of(std::uint64_t sequence) const { return (sequence - first) * producers + index; }
   std::uint64_t due_ns(std::uint64_t sequence) const { return start + due[sequence - first]; }
-  /// Whether the pass can have sent all of these sequence numbers. Those of a corrupted id may be out of range.
+  /// Whether the pass can have sent all of these sequence numbers. The numbers from a corrupted id may be out of range.
   bool may_have(std::uint64_t begin, std::uint64_t end) const {
     return begin >= first && (schedule == nullptr || end - first <= due.size());
   }
@@ -148,10 +148,11 @@ void for_timed(std::uint64_t sequence, std::uint64_t count, std::uint64_t every,
     each(timed);
 }
 
-/// The collecting half of a flow: polls, verifies, counts and times until all sent messages have come back or `abort`.
+/// The collecting half of a flow: polls, verifies, counts and times results until all sent messages have come back or
+/// `abort` is set.
 void collect(Flow&, const Work&, const Pass&, const std::atomic<bool>& abort);
 
-/// The sending half of a closed load: keeps the window full until `stop`.
+/// The sending half of a closed load: keeps the window full until `stop` is set.
 void send_closed(Flow&, const Work&, const Pass&, const std::atomic<bool>& stop);
 /// The sending half of an open load: sends each message of the schedule when it is due, or as soon as there is room
 /// after that.

@@ -147,7 +147,7 @@ void send_open(Flow& flow, const Work& work, const Pass& pass, const std::atomic
   const Linger linger(work.point);
   Backoff backoff;
   /// Prepares up to `n` messages; returns whether any are ready. If a message was prepared before it was due, adds only
-  /// as many as take less time to fill than to publish.
+  /// as many messages as take less time to fill than to publish.
   const auto prepare = [&](std::uint64_t n) {
     constexpr std::uint64_t kQuicklyMade = 1024;  // bytes
     if (filled != 0) n = std::min(n, filled + kQuicklyMade / stride_of(flow.payload));

@@ -17,10 +17,10 @@ struct StageSample {
   StageTimes times{};
 };
 
-/// Time of messages to each stage.
+/// Times that messages took to reach each stage.
 struct StageDurations {
   std::array<Histogram, kStages> stages;  ///< ns, since the previous stage
-  std::uint64_t out_of_order = 0;         ///< times before the previous stage or after the end, which were moved there
+  std::uint64_t out_of_order = 0;         ///< times moved to the previous stage or the end to restore the order
   std::uint64_t max_out_of_order_ns = 0;
 };
 /// Calls `each(stage, begin ns, end ns, moved ns)` for the timed stages of a message, in order, with times on the
@@ -43,8 +43,8 @@ void for_each_stage(const StageSample& sample, const ClockMap& clock, Each&& eac
   }
 }
 
-/// Records every stage that occurs for all messages, with 0 if a message lacks it, so that the stages' means add up to
-/// the mean of the total.
+/// Each stage that occurs gets a value from every message, 0 if the message lacks the stage, so that the stages' means
+/// add up to the mean of the total.
 inline StageDurations stage_durations(std::span<const StageSample> samples, const ClockMap& clock) {
   StageDurations durations;
   std::array<std::uint64_t, kStages> taken{};

@@ -7,14 +7,14 @@
 
 namespace feedrate {
 
-/// The host touches only a few bytes of each message, so that the transport is measured and not the host's memory.
+/// The host touches only a few bytes of each message, so that the transport is measured rather than the host's memory.
 /// The first `kStampBytes` of the payload are the stamp. The rest is identical in all messages: it is written when a
 /// slot is first used and stays in place, so a message costs a header and a stamp. For each result, the host compares
 /// the header, the result of the stamp, and the checksum, which the device computes over every byte of the result.
 ///
-/// One of `kSampledOneOf` messages, chosen by a hash so that they use any slot, is written in full with its own bytes
-/// and compared in full with its own expected bytes. Only these messages reveal a byte after the stamp that is lost or
-/// wrong on the way back.
+/// One of `kSampledOneOf` messages, chosen by a hash so that they can occupy any slot, is written in full with its own
+/// bytes and compared in full with its own expected bytes. Only these messages reveal a byte after the stamp that is
+/// lost or wrong on the way back.
 class Stamped final : public Payloads {
  public:
   static constexpr std::size_t kStampBytes = 64;

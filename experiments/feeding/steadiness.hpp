@@ -7,8 +7,8 @@
 
 namespace feedrate {
 
-/// Detects when a rate no longer has a trend: over the last half of the time slices, and at least eight, it neither
-/// rose nor fell by 5 % of its mean, with confidence. A rate that varies a lot takes longer to show this.
+/// Detects when a rate no longer has a trend: over the last half of the time slices (at least eight), it neither rose
+/// nor fell by 5 % of its mean, with confidence. A rate that varies more takes longer to qualify.
 class Steadiness {
  public:
   static constexpr std::uint64_t kSliceNs = 5'000'000;

@@ -20,7 +20,7 @@ enum class Op : std::uint32_t {
   close,  ///< releases all tensors
 };
 
-/// A request of the exporter. If `fresh`, it is followed by the length (std::uint32_t), a flag for a descriptor
+/// A request from the exporter. If `fresh`, it is followed by the length (std::uint32_t), a flag for a descriptor
 /// (std::uint32_t) and the bytes of a ticket for each tensor.
 struct Request {
   Op op = Op::take;

@@ -25,7 +25,7 @@ Rounds::Rounds(const Options& options, const Setting& setting, Device& device, R
   for (const auto& reader : readers_) reader->begin(options.way, setting_);
 }
 
-/// After an aborted cell there are tensors left. The readers end first, since they may still be reading them.
+/// An aborted cell leaves tensors behind. The readers end first, since they may still be reading them.
 Rounds::~Rounds() {
   if (places_.empty()) return;
   readers_.clear();

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares PyTorch's way to hand a GPU tensor to another process (torch.multiprocessing) with ways of the `handoff`
+"""Compares PyTorch's way of handing a GPU tensor to another process (torch.multiprocessing) with ways of the `handoff`
 experiment, in turn, on one machine in one run:
 
     python experiments/handoff/torch_shared.py FEEDRATE [--seconds S] [--repetitions N] > torch_shared.jsonl
@@ -64,7 +64,7 @@ class Exporter:
         self.round = 0
 
     def measure(self, size: int, use: str, seconds: float) -> dict:
-        """Measures one repetition, as the experiment does: hand-offs until the time is over, at least one."""
+        """Measures one repetition, as the experiment does: hand-offs until the time is up, but at least one."""
         handoffs, starts, tensor = [], [], None
         end = None
         while end is None or time.monotonic() < end or not handoffs:
@@ -121,7 +121,7 @@ def by_feedrate(feedrate: str, way: str, size: int, use: str, seconds: float) ->
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Compares PyTorch's way to share a GPU tensor with Feedrate's.")
+    parser = argparse.ArgumentParser(description="Compares PyTorch's way of sharing a GPU tensor with Feedrate's.")
     parser.add_argument("feedrate", metavar="FEEDRATE", help="the executable")
     parser.add_argument("--seconds", type=float, default=0.1, help="duration of each repetition (default: 0.1)")
     parser.add_argument("--repetitions", type=int, default=3, help="repetitions of each way, in turn (default: 3)")

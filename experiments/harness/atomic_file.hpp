@@ -11,8 +11,8 @@ namespace feedrate {
 /// A file that replaces another one atomically. It is written in the same folder under a hidden name, and commit()
 /// renames it. The old file remains unchanged until then, or permanently if commit() is not reached. A link is kept:
 /// the file to which it points is replaced, and that file's permissions are kept. Pipes and devices are written
-/// directly, as are open files that are named by their descriptor (/dev/stdout, /dev/fd/3), so output of other
-/// processes may precede and follow.
+/// directly, as are open files that are named by their descriptor (/dev/stdout, /dev/fd/3), so other processes' output
+/// may precede and follow the contents.
 ///
 /// All members throw std::system_error.
 class AtomicFile {

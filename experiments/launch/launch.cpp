@@ -45,7 +45,7 @@ struct Seen {
   std::uint64_t kernels = 0;
 };
 
-/// Runs `body(launcher, index)` in the launching threads, each with its own launcher, once all of these are ready.
+/// Runs `body(launcher, index)` in the launching threads, each with its own launcher, once all launchers are ready.
 /// Rethrows the first thread's exception.
 template <class Body>
 void run_threads(const Options& options, Device& device, const Body& body) {

@@ -32,7 +32,7 @@ class Launcher {
 std::string why_unsupported(const Shape&, Device&);
 std::unique_ptr<Launcher> make_launcher(const Shape&, Device&);
 
-/// The same for CUDA devices.
+/// Like why_unsupported(), for CUDA devices.
 std::string why_unsupported_on_cuda(const Shape&);
 std::unique_ptr<Launcher> make_cuda_launcher(const Shape&);
 

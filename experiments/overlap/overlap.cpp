@@ -250,7 +250,7 @@ class Overlap final : public Experiment {
       measured.gpu_use = traced_run(pipeline, *strategy, options, own, *repetition.timeline);
     const auto budget_ns = static_cast<std::uint64_t>(seconds * 1e9);
     const std::uint64_t began_ns = now_ns();
-    // At least one run, however long it takes. The strategy and the control alternate in going first.
+    // At least one run, however long it takes. The strategy and the control take turns going first.
     for (unsigned pair = 0; runs.wrong == 0 && !interrupted() && (pair == 0 || now_ns() - began_ns < budget_ns);
          ++pair) {
       if (control || pair % 2 == 0) run_once(*strategy, &runs.strategy);

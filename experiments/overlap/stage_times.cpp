@@ -31,7 +31,7 @@ class LoneStage {
                       last ? pipeline_.result(item) : out_.data());
   }
   void end() { stream_->record(*ended_); }
-  /// Nanoseconds from begin() to end(), by the device's events.
+  /// Nanoseconds from begin() to end(), measured with the device's events.
   double wait_ns() {
     stream_->synchronize();
     return ended_->ns_since(*begun_);

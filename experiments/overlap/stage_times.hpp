@@ -22,8 +22,8 @@ StageTimes measure_stages(const PipelineShape&, Device&, unsigned items);
 /// passes all stages, and every further item adds one step of the slowest stage.
 double ideal_ns(std::span<const double> stages, unsigned items);
 
-/// Number of rounds for which a stage takes `cost_ns` per item on this device. Measured with two numbers of rounds and
-/// cached for each kind of stage.
+/// Number of rounds for which a stage takes `cost_ns` per item on this device. It is measured with two different
+/// numbers of rounds and cached for each kind of stage.
 class Calibration {
  public:
   explicit Calibration(Device& device) : device_(device) {}

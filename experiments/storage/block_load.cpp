@@ -21,7 +21,7 @@ BlockLoad::BlockLoad(std::unique_ptr<Engine> engine, Device& device, const FileS
     : files_(files),
       pattern_(pattern),
       shape_(shape),
-      blocks_per_file_(files.files().front().bytes / shape.block),
+      blocks_per_file_((files.files().front().bytes - shape.shift) / shape.block),
       device_(device.allocate_device(window() * shape.block)),
       lists_(device.allocate_host(kGroups * kGroup * (sizeof(Block) + sizeof(Verdict)), HostMemory::pinned)),
       requests_(window()),
@@ -49,7 +49,7 @@ bool BlockLoad::submit(std::size_t slot, std::uint64_t number) {
   const std::uint64_t block = pattern_.at(number);
   const Request request{.id = slot,
                         .file = static_cast<unsigned>(block / blocks_per_file_),
-                        .offset = block % blocks_per_file_ * shape_.block,
+                        .offset = block % blocks_per_file_ * shape_.block + shape_.shift,
                         .bytes = shape_.block,
                         .device = device_.data() + slot * shape_.block};
   if (shape_.operation == Operation::write) {

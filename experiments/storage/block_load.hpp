@@ -18,6 +18,7 @@ namespace feedrate::storage {
 struct BlockShape {
   Operation operation = Operation::read;
   std::size_t block = 0, depth = 1;
+  std::size_t shift = 0;      ///< bytes by which every block is shifted
   std::uint64_t version = 0;  ///< version of the contents that are read or written
   bool once = false;          ///< each block is accessed at most once
 };
@@ -35,6 +36,11 @@ class BlockLoad final : public Endpoint {
   std::size_t window() const { return 2 * shape_.depth; }
   bool submit(std::size_t slot, std::uint64_t number) override;
   std::size_t poll(std::span<std::size_t> ended) override;
+  /// Opens the files again for another pass over all blocks; see Engine::reopen().
+  bool reopen() {
+    exhausted_ = false;
+    return engine_->reopen();
+  }
   /// Whether all blocks have been submitted, if each is accessed once.
   bool exhausted() const { return exhausted_; }
   const Engine& engine() const { return *engine_; }

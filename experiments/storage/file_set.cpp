@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 #include <linux/magic.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/statfs.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -57,27 +59,18 @@ fs::path new_folder(const std::string& parent) {
 
 }  // namespace
 
-FileSet::FileSet(const std::string& folder, unsigned files, std::uint64_t bytes, std::uint64_t seed,
-                 std::uint64_t version)
-    : folder_(new_folder(folder)), seed_(seed), version_(version) {
-  for (unsigned f = 0; f < files; ++f) files_.push_back({folder_ / fmt::format("{}.bin", f), bytes});
+FileSet::FileSet(const Medium& medium, std::uint64_t seed, std::uint64_t version)
+    : medium_(medium), seed_(seed), version_(version) {
+  require_room(medium);
+  if (!medium.devices.empty()) {
+    for (const std::string& path : medium.devices) files_.push_back({path, medium.bytes});
+    if (!medium.own) create();
+    return;
+  }
+  folder_ = new_folder(medium.folder);
+  for (unsigned f = 0; f < medium.files; ++f) files_.push_back({folder_ / fmt::format("{}.bin", f), medium.bytes});
   try {
-    require_room(folder, this->bytes());
-    std::vector<Descriptor> open;
-    for (const File& file : files_) open.emplace_back(file.path, O_RDWR | O_CREAT | O_EXCL);
-    const std::vector<Part> parts = parts_of(files_);
-    in_parallel(parts.size(), [&](std::size_t i) {
-      const Part& part = parts[i];
-      std::vector<std::uint64_t> words((part.bytes + 7) / 8);
-      auto* const data = reinterpret_cast<std::byte*>(words.data());
-      fill_content(data, part.bytes, key(part.file, version_), part.offset);
-      const Request request{.offset = part.offset, .bytes = part.bytes};
-      const Completion done = move_block(Operation::write, open[part.file].get(), data, request);
-      if (done.error != 0 || done.bytes != part.bytes) {
-        throw Failure(fmt::format("cannot write {}: {}", files_[part.file].path, std::strerror(done.error)));
-      }
-    });
-    sync();
+    create();
   } catch (...) {
     std::error_code ignored;
     fs::remove_all(folder_, ignored);
@@ -85,7 +78,75 @@ FileSet::FileSet(const std::string& folder, unsigned files, std::uint64_t bytes,
   }
 }
 
-void FileSet::require_room(const std::string& folder, std::uint64_t bytes) {
+void FileSet::create() {
+  const int flags = O_RDWR | O_EXCL | (folder_.empty() ? 0 : O_CREAT);  // O_EXCL: no mounted device
+  std::vector<Descriptor> open;
+  for (const File& file : files_) open.emplace_back(file.path, flags);
+  const std::vector<Part> parts = parts_of(files_);
+  in_parallel(parts.size(), [&](std::size_t i) {
+    const Part& part = parts[i];
+    std::vector<std::uint64_t> words((part.bytes + 7) / 8);
+    auto* const data = reinterpret_cast<std::byte*>(words.data());
+    fill_content(data, part.bytes, key(part.file, version_), part.offset);
+    const Request request{.offset = part.offset, .bytes = part.bytes};
+    const Completion done = move_block(Operation::write, open[part.file].get(), data, request);
+    if (done.error != 0 || done.bytes != part.bytes) {
+      throw Failure(fmt::format("cannot write {}: {}", files_[part.file].path, std::strerror(done.error)));
+    }
+  });
+  sync();
+  for (const File& file : files_) stamps_.push_back(stamp_of(file.path));
+}
+
+FileSet::Stamp FileSet::stamp_of(const std::string& path) {
+  struct stat found {};
+  if (::stat(path.c_str(), &found) != 0) return {};
+  return {found.st_dev, found.st_ino, static_cast<std::uint64_t>(found.st_size)};
+}
+
+std::string FileSet::what_changed() const {
+  for (std::size_t i = 0; i < stamps_.size(); ++i) {
+    const Stamp now = stamp_of(files_[i].path);
+    if (now == stamps_[i]) continue;
+    const std::string& path = files_[i].path;
+    if (now == Stamp{}) return fmt::format("{} was removed while it was in use", path);
+    if (now.inode != stamps_[i].inode || now.device != stamps_[i].device) {
+      return fmt::format("{} was replaced by another file while it was in use", path);
+    }
+    return fmt::format("the size of {} changed from {} to {} bytes while it was in use", path, stamps_[i].bytes,
+                       now.bytes);
+  }
+  return "";
+}
+
+namespace {
+
+void require_device(const std::string& path, std::uint64_t bytes) {
+  struct stat found {};
+  if (::stat(path.c_str(), &found) != 0) throw BadInput("--target", path, std::strerror(errno));
+  if (!S_ISBLK(found.st_mode)) throw BadInput("--target", path, "a block device");
+  const int device = ::open(path.c_str(), O_RDWR | O_EXCL | O_CLOEXEC);
+  if (device < 0) {
+    throw BadInput("--target", path,
+                   fmt::format("a writable block device that is not in use ({})", std::strerror(errno)));
+  }
+  const off_t end = ::lseek(device, 0, SEEK_END);
+  ::close(device);
+  if (end < 0 || static_cast<std::uint64_t>(end) < bytes) {
+    throw BadInput("--target", path, fmt::format("a device with at least {} bytes; it has {}", bytes, end));
+  }
+}
+
+}  // namespace
+
+void FileSet::require_room(const Medium& medium) {
+  if (!medium.devices.empty()) {
+    if (medium.own) return;  // the engine checks its devices
+    for (const std::string& path : medium.devices) require_device(path, medium.bytes);
+    return;
+  }
+  const std::string& folder = medium.folder;
+  const std::uint64_t bytes = medium.files * medium.bytes;
   if (::access(folder.c_str(), W_OK | X_OK) != 0) {
     throw BadInput("--folder", folder, fmt::format("a writable folder ({})", std::strerror(errno)));
   }
@@ -97,6 +158,7 @@ void FileSet::require_room(const std::string& folder, std::uint64_t bytes) {
 }
 
 FileSet::~FileSet() {
+  if (folder_.empty()) return;
   std::error_code ignored;
   fs::remove_all(folder_, ignored);
 }
@@ -104,6 +166,7 @@ FileSet::~FileSet() {
 std::uint64_t FileSet::key(unsigned file, std::uint64_t version) const { return content_key(seed_, file, version); }
 
 void FileSet::sync() const {
+  if (medium_.own) return;
   for (const File& file : files_) {
     const Descriptor open(file.path, O_RDONLY);
     if (::fsync(open.get()) != 0) throw Failure(fmt::format("fsync of {}: {}", file.path, std::strerror(errno)));
@@ -111,6 +174,7 @@ void FileSet::sync() const {
 }
 
 void FileSet::make(Residency residency) const {
+  if (medium_.own) return;
   if (residency == Residency::cold) {
     sync();  // dirty pages would stay
     for (const File& file : files_) {
@@ -130,6 +194,7 @@ void FileSet::make(Residency residency) const {
 }
 
 double FileSet::resident_share() const {
+  if (medium_.own) return 0;
   std::size_t resident = 0, pages = 0;
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   for (const File& file : files_) {
@@ -147,6 +212,7 @@ double FileSet::resident_share() const {
 }
 
 std::string FileSet::file_system() const {
+  if (folder_.empty()) return "none";
   const auto type = static_cast<std::uint64_t>(statfs_of(folder_).f_type);
   switch (type) {
     case EXT4_SUPER_MAGIC:
@@ -162,6 +228,13 @@ std::string FileSet::file_system() const {
     default:
       return fmt::format("{:#x}", type);
   }
+}
+
+std::string FileSet::block_device() const {
+  struct stat found {};
+  if (medium_.own || ::stat(files_.front().path.c_str(), &found) != 0) return "";
+  const dev_t device = S_ISBLK(found.st_mode) ? found.st_rdev : found.st_dev;
+  return fmt::format("{}:{}", major(device), minor(device));
 }
 
 }  // namespace feedrate::storage

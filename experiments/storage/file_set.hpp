@@ -12,14 +12,24 @@ namespace feedrate::storage {
 /// Which pages of a file the page cache holds before a cell.
 enum class Residency { warm, cold };
 
-/// Files with known contents, written and synced on construction and removed on destruction.
+/// Where blocks are stored.
+struct Medium {
+  std::string folder;                     ///< in which files are created
+  unsigned files = 1;                     ///< number of files or devices
+  std::uint64_t bytes = 0;                ///< per file or device
+  std::vector<std::string> devices = {};  ///< block devices to use instead of files
+  bool own = false;                       ///< only the engine can access the devices, and writes their contents
+};
+
+/// Files with known contents, written and synced on construction and removed on destruction; or block devices.
 class FileSet {
  public:
   /// Throws BadInput like require_room(), and Failure if writing fails.
-  FileSet(const std::string& folder, unsigned files, std::uint64_t bytes, std::uint64_t seed, std::uint64_t version);
+  FileSet(const Medium&, std::uint64_t seed, std::uint64_t version);
   ~FileSet();
-  /// Throws BadInput naming `--folder` if files cannot be created there, or if it has less space than this.
-  static void require_room(const std::string& folder, std::uint64_t bytes);
+  /// Throws BadInput naming `--folder` if the files cannot be created there or do not fit, and naming `--target` if a
+  /// device cannot be used.
+  static void require_room(const Medium&);
   FileSet(const FileSet&) = delete;
   FileSet& operator=(const FileSet&) = delete;
 
@@ -36,10 +46,24 @@ class FileSet {
   void sync() const;
   /// The name of the file system's type, as in statfs(2): "ext4", "tmpfs" or its magic number.
   std::string file_system() const;
+  /// "major:minor" of the block device that holds the first file, as in /sys/dev/block.
+  std::string block_device() const;
+  /// Whether a file was replaced or truncated, or changed by others, since it was written; empty if not.
+  std::string what_changed() const;
 
  private:
-  std::filesystem::path folder_;
+  /// Identity of a file, and the time of its last change.
+  struct Stamp {
+    std::uint64_t device = 0, inode = 0, bytes = 0;
+    bool operator==(const Stamp&) const = default;
+  };
+  static Stamp stamp_of(const std::string& path);
+  void create();
+
+  Medium medium_;
+  std::filesystem::path folder_;  // empty for block devices
   std::vector<File> files_;
+  std::vector<Stamp> stamps_;  // indexed like files_
   std::uint64_t seed_, version_;
 };
 

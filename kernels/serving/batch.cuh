@@ -11,8 +11,8 @@
 /// the entire team.
 namespace feedrate {
 
-// Maximum strides: of staged messages (too few larger ones fit to occupy a block), and for one thread per message
-// (above it, a warp serves each message).
+// Maximum strides for staging (too few larger messages fit to occupy a block) and for serving with one thread per
+// message (a warp serves each larger one).
 inline constexpr unsigned kLargestStaged = 2048;
 inline constexpr unsigned kLargestPerThread = 144;
 

@@ -3,7 +3,7 @@
 
 namespace feedrate {
 
-/// The addresses of a payload and of its result, which are not in the message; both are aligned to 16 bytes.
+/// The addresses of a payload and of its result, both outside the message and aligned to 16 bytes.
 struct Address {
   std::uint64_t in = 0;
   std::uint64_t bytes = 0;  ///< a multiple of 16; otherwise bytes past the end might be read and written

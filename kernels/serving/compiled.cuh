@@ -7,7 +7,7 @@
 /// of these may include a host header.
 namespace feedrate {
 
-/// Converts a member's value, which is passed as an eight-byte type available in Python, to the member's type.
+/// Converts a value to the type of its member. Values are passed as eight-byte types that Python supports.
 template <class Member, class Value>
 __device__ Member member(Value value) {
   if constexpr (requires { reinterpret_cast<Member>(value); }) {

@@ -3,7 +3,7 @@
 
 #include "common/message/message.hpp"
 
-/// The threads that share one message. A workload's functor is written against any of these: each thread takes every
+/// The threads that share one message. A workload's functor works with any of these groups: each thread takes every
 /// `size()`-th piece, starting at `rank()`, and reduces over the group with `sum`.
 namespace feedrate {
 
@@ -13,7 +13,7 @@ struct alignas(16) Vec16 {
 
 /// One thread of the GPU or of the CPU device.
 struct OneThread {
-  static constexpr unsigned kAtOnce = 4;  ///< loads before the first use, because messages may lie beyond the bus
+  static constexpr unsigned kAtOnce = 4;  ///< loads before the first use, because messages may be across the bus
   FEEDRATE_HD unsigned rank() const { return 0; }
   FEEDRATE_HD unsigned size() const { return 1; }
   FEEDRATE_HD std::uint32_t sum(std::uint32_t value) const { return value; }
@@ -27,7 +27,7 @@ struct OneWarp {
   __device__ std::uint32_t sum(std::uint32_t value) const { return __reduce_add_sync(0xFFFF'FFFFu, value); }
   __device__ void sync() const { __syncwarp(); }
   __device__ bool all(bool value) const { return __all_sync(0xFFFF'FFFFu, value) != 0; }
-  /// Returns the value of the thread of rank 0. Also a barrier, like `sync`.
+  /// Returns the value of the thread of rank 0. Also acts as a barrier, like `sync`.
   template <class Word>
   __device__ Word from_first(Word value) const {
     value = __shfl_sync(0xFFFF'FFFFu, value, 0);
@@ -84,7 +84,7 @@ class Team {
   TeamScratch* scratch_;
 };
 
-/// A group whose messages are in shared memory: loads are short, so short code matters more than loads in flight.
+/// A group whose messages are in shared memory: loads are fast, so short code matters more than loads in flight.
 template <class Group>
 struct SharedMemoryGroup : Group {
   static constexpr unsigned kAtOnce = 1;

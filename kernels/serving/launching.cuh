@@ -59,7 +59,7 @@ inline unsigned resident_staging(const void* kernel) {
   return static_cast<unsigned>(staging);
 }
 
-/// Launches `kernel`, the resident_kernel for these lanes, which are all of one form.
+/// Launches `kernel`, the resident_kernel for these lanes, which must all have the same form.
 inline void launch_resident(const void* kernel, const void* functor, std::span<const LaneView> lanes,
                             ResidentShape shape, cudaStream_t stream) {
   const unsigned staging = resident_staging(kernel);
@@ -70,7 +70,7 @@ inline void launch_resident(const void* kernel, const void* functor, std::span<c
 }
 
 /// Number of blocks of the resident kernels that run concurrently on this GPU; further blocks would wait forever for
-/// the first ones to end. This call loads the kernels, so that their first launch does not wait.
+/// the first ones to end. This call loads the kernels, so their first launch is not delayed.
 inline unsigned resident_blocks(const ResidentKernels& kernels, const ResidentShape& shape) {
   int device = 0, processors = 0, fewest = std::numeric_limits<int>::max();
   check(cudaGetDevice(&device), "cudaGetDevice");

@@ -53,7 +53,7 @@ __device__ void serve_counted(const F& functor, const Group& team, const LaneVie
   constexpr unsigned kUnstagedBytes = 256 << 10;
   const unsigned at_once = staged_at_once(staging, ring.in_stride, ring.out_stride);
   const std::uint64_t most = at_once != 0 ? at_once : max(1u, kUnstagedBytes / ring.in_stride);
-  // Small messages take more time in transit than to serve: a team claims all that are waiting, and the next team
+  // Small messages spend more time in transit than in service: a team claims all that are waiting, and the next team
   // claims those that arrive in the meantime. Large messages take time to serve, so the teams share them.
   const unsigned sharing = at_once != 0 ? 1 : shape.pollers;
   LaneServer server(lane, state);  // only the first thread uses its copy of the cursor
@@ -91,7 +91,7 @@ __device__ void serve_counted(const F& functor, const Group& team, const LaneVie
 }
 
 /// Number of flagged messages that one poll can read, given a team's registers and its `staging` bytes of shared
-/// memory. For lanes by flags.
+/// memory. Used for lanes by flags.
 inline __host__ __device__ unsigned messages_per_poll(const LaneView& lane, const ResidentShape& shape,
                                                       unsigned staging) {
   const unsigned in_registers = kUnitsPerThreadOfMany * (shape.block / shape.pollers) / lane.in_slot_units;
@@ -101,7 +101,7 @@ inline __host__ __device__ unsigned messages_per_poll(const LaneView& lane, cons
   return most < shape.max_flagged_per_poll ? most : shape.max_flagged_per_poll;
 }
 
-/// Serves by flags, one message at a time: each poll reads all of the next slot, kUnits units per thread. The team
+/// Serves by flags, one message at a time: each poll reads the entire next slot, kUnits units per thread. The team
 /// needs shared memory for the units of one message and of one result.
 template <unsigned kUnits, class F, class Group, class Recorder>
 __device__ void serve_flagged(const F& functor, const Group& team, const LaneView& lane, LaneState* state,
@@ -158,12 +158,12 @@ __device__ void serve_flagged(const F& functor, const Group& team, const LaneVie
   }
 }
 
-/// Serves by flags, as many messages as have arrived: a poll reads the next slots, which are contiguous, and claims the
-/// complete messages together. It needs no cursor before the slots and no fence after the results, so a message waits
-/// for one round trip instead of three as in serve_counted. The cost is a third more bytes, plus the bytes that polls
-/// read in vain. A poll reads the cursor along with the slots. The messages that the cursor announces are claimed
-/// before the next poll, unseen, so that teams do not read the same slots. If these are fewer than the last poll found,
-/// the next poll also reads further slots, which another team may read as well.
+/// Serves by flags, several messages at a time: a poll reads the next slots, which are contiguous, and claims the
+/// complete messages together. It reads no cursor before the slots and needs no fence after the results, so a message
+/// waits for one round trip instead of three as in serve_counted. The cost is a third more bytes, plus the bytes that
+/// unsuccessful polls read. A poll reads the cursor along with the slots. The messages that the cursor announces are
+/// claimed before the next poll, unseen, so that teams do not read the same slots. If these are fewer than the last
+/// poll found, the next poll also reads further slots, which another team may read as well.
 template <class F, class Group, class Recorder>
 __device__ void serve_flagged_many(const F& functor, const Group& team, const LaneView& lane, LaneState* state,
                                    const ResidentShape& shape, const Recorder& recorder, unsigned poller,
@@ -224,7 +224,7 @@ __device__ void serve_flagged_many(const F& functor, const Group& team, const La
       if (whole > of_held) server.take_seen(seen.first, whole - of_held, seen);
       packed = (of_held + seen.count) << 2 * kBits | (seen.first - number - of_held) << kBits | of_held;
       held = {number + of_held, held.count - of_held};
-      guess = whole + whole / 4 + 1;  // as many as this poll found, a quarter for variation, and at least one
+      guess = whole + whole / 4 + 1;  // as many as this poll found, plus a quarter for variation, plus one
       if (whole == 0) {
         const bool stop = (mine[0].flag & kStopFlag) != 0;
         if (stop) held = {};  // the stop flag has overwritten them

@@ -2,8 +2,8 @@
 
 namespace feedrate {
 
-/// Bytes of shared memory per block that serves messages, for all its teams together. Below 48 KiB, which every GPU
-/// allows without a kernel attribute.
+/// Bytes of shared memory per block that serves messages, for all its teams together. This is below the 48 KiB that
+/// every GPU allows without a kernel attribute.
 inline constexpr unsigned kStagingBytes = 40 << 10;
 /// Maximum number of units of a flagged slot that one thread reads per poll; they stay in registers.
 inline constexpr unsigned kUnitsPerThread = 2;

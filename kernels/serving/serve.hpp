@@ -3,7 +3,7 @@
 
 namespace feedrate {
 
-/// Why the functor rejects this particular message, by its optional member `fault` or `rejects`.
+/// Reason why the functor rejects this particular message, according to its optional member `fault` or `rejects`.
 template <class F>
 FEEDRATE_HD Fault fault_of(const F& functor, const Header& header, const std::byte* payload, std::size_t bytes) {
   if constexpr (requires { functor.fault(header, payload, bytes); }) {

@@ -46,8 +46,8 @@ class StageLaunch final : public Launchable {
 
 /// The kernel of a stage, with `blocks` blocks and hence at most that many SMs.
 ///
-/// A kernel that is launched early (Stream::launch_early) waits for the previous kernel unless `waits` is false. In
-/// that case, which is for tests, it may read anything.
+/// A kernel that is launched early (Stream::launch_early) waits for the previous kernel unless `waits` is false.
+/// That setting is for tests; the kernel may then read anything.
 struct StageKernel {
   StageWork work;
   unsigned blocks = 1;

@@ -37,7 +37,7 @@ ResidentShape shape_of(const RingConfig& config) {
   return shape;
 }
 
-/// The user's end of one lane: restarts the pollers if they have left and no results arrive.
+/// The user's end of one lane. It restarts the pollers if they have left and no results arrive.
 class AwakeLane final : public RingLane {
  public:
   AwakeLane(HostLane& lane, GpuRing& ring) : lane_(lane), ring_(ring) {}

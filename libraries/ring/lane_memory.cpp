@@ -8,8 +8,8 @@ struct LaneWords {
   alignas(128) LaneParking parking;
 };
 
-/// Payloads of at least this size start on cache lines, with the header at the end of the previous line: a warp that
-/// straddles lines moves a tenth less. Smaller payloads would lose more to the padding.
+/// Payloads of at least this size start on cache lines, with the header at the end of the previous line: a warp whose
+/// accesses straddle lines moves a tenth less. Smaller payloads would lose more to the padding.
 constexpr std::size_t kOnLines = 2048;
 std::size_t slot_stride(std::size_t payload) {
   const std::size_t stride = stride_of(payload);

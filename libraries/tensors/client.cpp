@@ -123,9 +123,9 @@ struct Tensor::Held {
   Held(const Held&) = delete;
   Held& operator=(const Held&) = delete;
   ~Held() {
-    // In a forked child the lease belongs to the parent, locks may stay held forever, and GPU calls are not allowed. Or
-    // it is unknown whether the GPU still uses the memory. In both cases keep everything; the lease ends with the
-    // process.
+    // In a forked child the lease belongs to the parent, locks may stay held forever, and GPU calls are not allowed. In
+    // other cases it is unknown whether the GPU still uses the memory. Either way, keep everything; the lease ends with
+    // the process.
     if (getpid() != session->process || !session->memory->settle()) {
       // If this small allocation fails, the process ends, and the lease with it.
       // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new)
@@ -133,7 +133,7 @@ struct Tensor::Held {
       return;
     }
     const std::lock_guard lock(session->mutex);
-    mapping.reset();  // before the daemon is told that it may free the memory
+    mapping.reset();  // before the daemon learns that it may free the memory
     const auto own = session->held.find(about.generation);
     if (--own->second.leases == 0) session->held.erase(own);
     if (session->broken) return;
@@ -242,7 +242,7 @@ std::span<std::byte> Tensor::half(std::uint64_t version) const {
 std::span<std::byte> Tensor::begin_half() {
   check_halves();
   const std::uint64_t next = next_version();
-  // An exchange, so that none of the following writes can move before it.
+  // This is an exchange so that no following write can move before it.
   words().begun.exchange(next, std::memory_order_acq_rel);
   return half(next);
 }
@@ -255,8 +255,8 @@ std::span<std::byte> Tensor::begin_half_on(void* stream) {
 }
 
 bool Tensor::still_holds(std::uint64_t version) const {
-  // The writer returns to this half with the version after the next. An addition, so that none of the preceding reads
-  // can move after it.
+  // The writer returns to this half with the version after the next. This is an addition so that no preceding read can
+  // move after it.
   return words().begun.fetch_add(0, std::memory_order_acq_rel) <= version + 1;
 }
 
@@ -305,7 +305,7 @@ struct Store::State {
         with->keep(answer, about);
         made = std::make_shared<Tensor::Held>(with, answer.at("lease"), std::move(about));
       } catch (...) {
-        // The daemon believes that this process has mapped what it could not map, so further requests need a new
+        // The daemon believes that this process has mapped memory that it could not map, so further requests need a new
         // connection. The old connection stays open as long as tensors leased through it.
         with->broken = true;
         throw;
@@ -321,7 +321,7 @@ struct Store::State {
   }
   std::shared_ptr<Tensor::Held> known(const std::string& name) {
     const auto with = session();
-    std::shared_ptr<Tensor::Held> held;  // destroyed after the lock is released: that may wait for the GPU
+    std::shared_ptr<Tensor::Held> held;  // destroyed after the lock is released: the destructor may wait for the GPU
     const std::lock_guard lock(mutex);
     const auto found = names.find(name);
     if (found != names.end()) held = found->second.lock();

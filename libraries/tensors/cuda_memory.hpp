@@ -130,7 +130,7 @@ std::string bytes_of_handle(const T& handle) {
 /// The GPU that owns the memory and the GPU of this process that uses it; usually the same.
 struct Gpus {
   int owner = 0, user = 0;
-  std::string uuid;  ///< the owner's, as NVML and nvidia-smi write it
+  std::string uuid;  ///< the owner's UUID, as NVML and nvidia-smi print it
 };
 
 /// A chunk that this process can access at `data()`. The base class zeroes it with the owner as the current device.

@@ -59,7 +59,7 @@ class PoolMapping final : public Mapping {
   ~PoolMapping() override {
     const OnDevice on(device_, std::nothrow);
     cudaFreeAsync(data_, cudaStreamPerThread);
-    cudaStreamSynchronize(cudaStreamPerThread);  // before the daemon is told and frees the memory itself
+    cudaStreamSynchronize(cudaStreamPerThread);  // before the daemon is notified and frees the memory itself
   }
   void* data() const override { return data_; }
 

@@ -50,7 +50,7 @@ std::string op_names() {
 /// A short form of a value for messages.
 std::string shown(const Json& value) {
   constexpr std::size_t kMax = 80;
-  // Never dump arrays and objects: they may be nested as deep as a packet is long.
+  // Never dump arrays and objects: they may be nested as deeply as the packet size allows.
   if (value.is_structured()) return fmt::format("an {} of {}", value.type_name(), value.size());
   std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
   return text.size() <= kMax ? text : text.substr(0, kMax) + "...";

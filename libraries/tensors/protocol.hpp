@@ -29,7 +29,7 @@ struct Request {
 };
 
 /// Throws BadInput with the reason if the string is not a JSON object or a field is missing, unknown, of the wrong type
-/// or out of range. It comes from other processes and is never trusted.
+/// or out of range. The string is sent by another process and is never trusted.
 Request parse_request(std::string_view text);
 /// The `reply_to` field of a request that could not be parsed; empty if it cannot be read.
 std::string reply_to_of(std::string_view text);

@@ -54,7 +54,7 @@ void check_listener(const Descriptor& socket, const std::string& path) {
   if (stat(name.c_str(), &folder) == 0 && folder.st_uid == user) return;
   throw Unreachable(fmt::format(
       "the store at {} belongs to user {}, who is neither this user, nor root, nor the owner of {}: put its "
-      "socket into a folder that user owns",
+      "socket into a folder owned by that user",
       path, user, name));
 }
 

@@ -52,7 +52,7 @@ struct Layout {
 };
 
 /// Bytes from the first to the last element. Throws BadInput naming `shape` or `strides` for negative lengths, a number
-/// of strides that differs from that of dimensions, elements before the first one, or more than 2^62 bytes.
+/// of strides that differs from the number of dimensions, elements before the first one, or more than 2^62 bytes.
 FEEDRATE_EXPORT std::size_t bytes_of(const Layout&);
 /// Throws BadInput unless `name` is 1 to 512 bytes of UTF-8 without control characters.
 FEEDRATE_EXPORT void check_name(std::string_view name);
@@ -60,7 +60,8 @@ FEEDRATE_EXPORT void check_name(std::string_view name);
 /// The state of a tensor that every process can read without a request: a cache line that all of them map.
 ///
 /// Versions order writers and readers. A writer sets `begun` to the next version, writes, and then sets `done` to it.
-/// The host sets `done`, or the stream that wrote does (cuStreamWriteValue64). Version 0 is the initial zeros.
+/// `done` is set by the host, or by the stream that wrote the data (cuStreamWriteValue64). Version 0 is the initial
+/// zeros.
 struct alignas(64) TensorWords {
   std::atomic<std::uint64_t> generation;  ///< the tensor that these words belong to; 0: deleted, leases remain valid
   std::atomic<std::uint64_t> begun;
@@ -81,7 +82,7 @@ struct Place {
 /// A daemon's description of a tensor.
 struct Description {
   std::string name;
-  std::uint64_t generation = 0;  ///< unique in one daemon: distinguishes tensors that have the same name in turn
+  std::uint64_t generation = 0;  ///< unique within one daemon run; distinguishes tensors that share a name over time
   Layout layout = {};
   std::size_t bytes = 0;  ///< size of the elements
   Place place = {};
@@ -95,8 +96,8 @@ struct Description {
 struct CreateOptions {
   bool pinned = false;                     ///< never evicted
   bool evict = false;                      ///< if there is no room, evict other tensors
-  std::optional<double> ttl_seconds = {};  ///< time after which the name is deleted, from when it was given
-  bool replace = false;                    ///< for stage(): the commit deletes the tensor that has the name by then
+  std::optional<double> ttl_seconds = {};  ///< time after which the name is deleted, counted from when it was assigned
+  bool replace = false;  ///< for stage(): the commit deletes the tensor that has the name at that time
 };
 /// Throws BadInput unless the time to live is above 0 and at most 1e9 seconds.
 FEEDRATE_EXPORT void check_ttl(const CreateOptions& options);

@@ -1,4 +1,4 @@
-"""The harness for notebooks. Every measurement runs in a child process, so that a hanging kernel cannot hang the
+"""The harness for notebooks. Every measurement runs in a child process, so a hanging kernel cannot hang the
 notebook."""
 
 from __future__ import annotations

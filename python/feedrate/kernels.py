@@ -72,7 +72,7 @@ class Kernel:
         return f"<feedrate.Kernel {self.name} of {self._file}>"
 
     def compile(self, capability: str) -> None:
-        """Compiles the functor for a compute capability, such as ``"9.0"``, unless the cache has it. Needs no GPU.
+        """Compiles the functor for a compute capability, such as ``"9.0"``, unless the result is cached. Needs no GPU.
 
         Raises
         ------

@@ -111,7 +111,7 @@ class Ring:
                     ring._work_error = error
 
             served = serve_batches(_marked(served, self._serving), message_bytes, result_bytes, failed)
-        self._work = work  # keeps arrays alive that a kernel points to
+        self._work = work  # keeps alive the arrays to which a kernel points
         self._core = _core.Ring(
             served, kind, index, message_bytes, result_bytes, lanes, capacity, idle, float(park_after),
             float(longest_stay), _by_address,

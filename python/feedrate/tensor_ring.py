@@ -43,7 +43,7 @@ class TensorRing:
     A tensor must be contiguous. Its address and its size in bytes must be multiples of 16, because the work handles
     pieces of 16 bytes. The call waits until the work that the tensor's owner has queued on its current stream is done,
     and only then sends the tensor. Work queued after the result has arrived sees the result. Do not use either tensor
-    before that.
+    before then.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class TensorRing:
             Receives the result. By default, the result overwrites `tensor`.
         timeout : float, optional
             Timeout in seconds; None waits forever. After a timeout the tensor is still processed, and the ring keeps a
-            reference to it until it is destroyed.
+            reference to it until the ring is destroyed.
 
         Returns
         -------
@@ -119,7 +119,7 @@ class TensorRing:
         return given
 
     async def acall(self, tensor: Tensor, out: Tensor | None = None) -> Tensor:
-        """Processes a tensor as `call` does, for asyncio. Cancelling it does not stop the work."""
+        """Processes a tensor as `call` does, for asyncio. Cancelling the call does not stop the work."""
         future = self._ring.acall(self._message(tensor, out))
         used = (tensor, out)
         future.add_done_callback(lambda _: used and None)  # keeps both tensors alive until the result arrives

@@ -163,7 +163,7 @@ class Tensor:
 
     @property
     def version(self) -> int:
-        """Number of the last published version; 0 if nothing was published yet and all elements are zero."""
+        """Number of the last published version; 0 if none has been published yet and all elements are zero."""
         return self._held.version
 
     def publish(self, stream: Any = None) -> int:
@@ -241,7 +241,7 @@ class Tensor:
         return {"shape": self.shape, "typestr": dtype.str, "data": data, "strides": strides, "version": 3}
 
     def next_half(self) -> NDArray[Any]:
-        """Returns the half to write the next version to, for a tensor whose first dimension is 2.
+        """Returns the half that will hold the next version, for a tensor whose first dimension is 2.
 
         `publish` completes the version. Until then, readers of the last version use the other half.
         """

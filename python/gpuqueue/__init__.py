@@ -1,4 +1,4 @@
-"""The API of the GPUQueue project, implemented with `feedrate.Ring`. Its work is an echo.
+"""The API of the GPUQueue project, implemented with `feedrate.Ring`. The queue's work is an echo.
 
 New programs should use the ring itself.
 """

@@ -14,7 +14,7 @@ namespace {
 
 constexpr unsigned kPollsPerClockCheck = 256;
 
-/// Spins for a number of polls, then yields the core, which the thread that serves the message may need.
+/// Spins for a number of polls, then yields the core in case the thread that serves the message needs it.
 class Backoff {
  public:
   explicit Backoff(bool few_cores) : spins_(few_cores ? 0 : 2000) {}
@@ -50,7 +50,7 @@ void Mailbox::put(Ticket* ticket) {
   arrived_.push_back(ticket);
   if (quiet() || arrived_.size() > 1) return;  // the reader was already notified
   const std::uint64_t one = 1;
-  // It can only fail if the counter is at its maximum, and then the reader was already notified.
+  // The write can fail only if the counter is at its maximum; in that case, the reader was already notified.
   [[maybe_unused]] const auto written = write(descriptor_, &one, sizeof one);
 }
 

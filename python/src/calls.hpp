@@ -39,7 +39,7 @@ struct Ticket {
 };
 
 /// Results for which no caller blocks: a list, and a file descriptor that is readable while the list may have entries.
-/// One wake-up tells an event loop about many results. A quiet mailbox has no descriptor; its reader polls with
+/// One wake-up notifies an event loop of many results. A quiet mailbox has no descriptor; its reader polls with
 /// Calls::collect().
 class Mailbox {
  public:
@@ -86,7 +86,7 @@ class Calls {
   void pause(bool on);
   /// Whether no kernel of this ring is on the GPU.
   bool resting() const;
-  /// Whether all messages sent have come back and no kernel of this ring is on the GPU.
+  /// Whether all messages sent have been answered and no kernel of this ring is on the GPU.
   bool parked();
   std::uint64_t in_flight() const { return in_flight_.load(std::memory_order_relaxed); }
   RingStats stats() const { return ring_.stats(); }

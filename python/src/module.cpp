@@ -46,9 +46,9 @@ struct MailboxHandle {
 
 constexpr std::size_t kBrief = 64;  // below this many messages, headers are written with the interpreter lock held
 
-/// Configuration of the ring for single messages. If they fit, it uses the fastest notification: ready flags that many
-/// small teams poll. Addresses are processed by an entire block each and notified by a counter, which also orders the
-/// data that they point to.
+/// Configuration of the ring for single messages. If the messages fit, the ring uses the fastest notification: ready
+/// flags that many small teams poll. Each address is processed by an entire block and announced by a counter, which
+/// also orders the data at that address.
 RingConfig for_calls(RingConfig config, bool gpu, bool by_address) {
   if (by_address) {
     config.batch = 1;
@@ -121,7 +121,7 @@ class Ring {
     return answer(*parts, ticket, timeout);
   }
 
-  /// Returns false if every lane is full until the timeout. take() returns `owner` with the result.
+  /// Returns false if every lane stays full until the timeout. take() returns `owner` with the result.
   bool submit(nb::handle payload, const MailboxHandle& handle, nb::object owner, double timeout) {
     const auto parts = checked_parts();
     if (send(*parts, payload, handle.mailbox, owner.ptr(), timeout) == nullptr) return false;
@@ -199,7 +199,7 @@ class Ring {
     return counts;
   }
   std::uint64_t in_flight() { return checked_parts()->calls->in_flight(); }
-  /// The stream to pass to DLPack, which orders tensors for it; only for a ring that passes tensors by address.
+  /// The stream to pass to DLPack, which orders tensors before it; only for a ring that passes tensors by address.
   std::uintptr_t stream() const { return checked_parts()->order->stream(); }
   /// Waits until the tensors are ready on that stream; only for a ring that passes tensors by address.
   void ordered() const {
@@ -217,9 +217,9 @@ class Ring {
     const bool alone = memory_ ? parts_.use_count() == 2 && Py_REFCNT(memory_.ptr()) == 1 : parts_.use_count() == 1;
     return alone ? function_->function() : nb::handle();
   }
-  /// Closes the ring and releases its parts. GPU memory is freed without the interpreter lock, for which other threads
-  /// of the ring may wait. If this thread is running the ring's own function, for which closing waits, another thread
-  /// closes the ring.
+  /// Closes the ring and releases its parts. GPU memory is freed without the interpreter lock, because other threads
+  /// of the ring may wait for the lock. Closing waits for the ring's own function; if this thread is running that
+  /// function, another thread closes the ring.
   void drop() {
     if (!parts_) return;
     closed_ = true;
@@ -343,8 +343,8 @@ class Ring {
   const FunctionKernel* function_ = nullptr;  // the kernel if it is a Python function
 };
 
-/// Processes messages (n, bytes) in one launch. Returns the slots of the results (n, stride), a header and payload
-/// each.
+/// Processes messages (n, bytes) in one launch. Returns the slots of the results (n, stride), each with a header and a
+/// payload.
 nb::object launch(const nb::object& work, const std::string& device_kind, unsigned index,
                   const nb::ndarray<const std::uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>& messages,
                   std::size_t result_bytes) {

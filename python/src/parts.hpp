@@ -26,7 +26,8 @@ class Watchdog {
         thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
  private:
-  /// Time to wait for the ring to leave the GPU. If it cannot, because a block of messages is being sent, it continues.
+  /// Time to wait for the ring to leave the GPU. A ring that cannot leave, because a block of messages is being sent,
+  /// continues.
   static constexpr std::chrono::milliseconds kPatience{250};
   static constexpr std::chrono::milliseconds kTurn{2};  // time for waiting calls to see that the GPU is free
 

@@ -1,4 +1,4 @@
-// The revision changes with every commit. Only this file is compiled again then.
+// The revision changes with every commit. It has its own file, so only this file is compiled again.
 #include "generated/revision.hpp"
 
 namespace feedrate::python {

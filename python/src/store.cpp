@@ -125,7 +125,7 @@ nb::dict dict_of(const Description& about) {
 }  // namespace
 
 void bind_store(nb::module_& m) {
-  // Tried before the translator for Failure, which is the base class of StoreError.
+  // This translator is tried before the one for Failure, which is the base class of StoreError.
   nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
     try {
       std::rethrow_exception(thrown);

@@ -30,9 +30,9 @@ class Order {
   ~Order();
   Order(const Order&) = delete;
   Order& operator=(const Order&) = delete;
-  /// The stream that is passed to DLPack, which orders tensors for it; 0 on the CPU.
+  /// The stream to pass to DLPack, which orders tensors before it; 0 on the CPU.
   std::uintptr_t stream() const { return reinterpret_cast<std::uintptr_t>(stream_); }
-  /// Waits until all work that was ordered before is done.
+  /// Waits until all work ordered so far is done.
   void wait() const;
 
  private:

@@ -16,12 +16,12 @@ import feedrate.redis
 import pytest
 import redis
 
-# Background jobs of a script ignore SIGINT, and so do their children. The tests send SIGINT to child processes.
+# A script's background jobs and their children ignore SIGINT, but the tests send SIGINT to child processes.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 # Commands measure the machine's limits first, which takes a second on every core. Only the tests of limits need that.
 os.environ["FEEDRATE_FLOOR_ROUNDS"] = "0"
 LONG = os.environ.pop("LONG_TESTS", None) is not None  # the executable rejects unknown variables
-TIMEOUT = 60  # in seconds; a busy machine may delay a process by seconds, and no test measures that
+TIMEOUT = 60  # in seconds; a busy machine may delay a process by seconds, which no test measures
 # Workers stop and retry quickly.
 feedrate.redis.worker.LONGEST_WAIT = 0.02
 feedrate.redis.server.LONGEST_PAUSE = 0.1
@@ -85,7 +85,7 @@ def redis_server(folder: Path):
     socket = folder / "s"
     server = os.environ.get("FEEDRATE_REDIS_SERVER") or shutil.which("redis-server")
     assert server, "redis-server is missing; experiments/setup.sh tests installs it"
-    # hz: how often per second the server ends commands that have waited long enough
+    # hz: how often per second the server ends blocked commands whose time is up
     words = ["--port", "0", "--unixsocket", str(socket), "--save", "", "--appendonly", "no", "--hz", "100"]
     process = subprocess.Popen([server, *words], stdout=subprocess.DEVNULL, cwd=folder)
 

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Functions that build the wheel and the test environments. run.sh and sanitize.sh set `root` and source this file.
 
-# PyPI may fail temporarily, so pip retries connections. Only variables also affect the downloads of a build.
+# PyPI may fail temporarily, so pip retries connections. Unlike options, variables also affect the downloads of a build.
 export PIP_RETRIES=5 PIP_TIMEOUT=30 PIP_DISABLE_PIP_VERSION_CHECK=1
 
 # make_environment PYTHON FOLDER REQUIREMENT…: creates an environment without its own pip and without bytecode, of which
@@ -20,8 +20,8 @@ make_environment() {
 
 # build_wheel PYTHON ARGUMENT…: builds the wheel; the arguments are passed to `pip wheel`. With
 # FEEDRATE_WHEEL_SDIST=FOLDER, it first creates a source distribution there and builds the wheel from it. The build
-# requirements of pyproject.toml are in a permanent environment: pip's own has a new path each time, and everything
-# would be compiled again.
+# requirements of pyproject.toml are in a permanent environment: pip's own environment has a new path each time, so
+# everything would be compiled again.
 build_wheel() {
   local python=$1 needed tools source=$root
   shift

@@ -92,7 +92,7 @@ def test_dtypes_without_a_buffer_format_are_sent(ring):
 
 
 def test_integer_is_not_interpreted_as_length():
-    """bytes() of a zero-dimensional array with 5 is five zeros; that must not happen to messages that wait for room."""
+    """bytes() turns a zero-dimensional array of 5 into five zeros; messages that wait for room must be unaffected."""
 
     async def main():
         return await asyncio.gather(*(ring.acall(np.array(5, np.int32)) for _ in range(500)))
@@ -127,7 +127,7 @@ def test_tensor_ring_names_arrays_that_dlpack_rejects():
 
 
 @no_values
-def test_result_of_a_function_must_not_be_addresses(array):
+def test_function_results_with_addresses_are_rejected(array):
     rows = array if isinstance(array, np.ndarray) and array.shape == (2,) else np.array([array, array])
     with feedrate.Ring(lambda messages, lengths: rows[: len(lengths)], device="cpu", result_bytes=256) as ring:
         with pytest.raises(feedrate.MessageFailed) as failed:

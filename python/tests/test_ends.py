@@ -54,7 +54,7 @@ def test_interpreter_exits_with_daemon_threads_in_the_extension(end, code, socke
             assert ran.returncode == code and "terminate" not in ran.stderr, ran
 
 
-def test_threads_return_for_exit_handlers_older_than_the_package(socket):
+def test_exit_handler_registered_before_the_import_can_join_threads(socket):
     ran = run_code(
         """
         import atexit, sys, threading, time
@@ -83,7 +83,7 @@ def test_threads_return_for_exit_handlers_older_than_the_package(socket):
 
 
 @pytest.mark.parametrize("module", ["_interpreters", "_xxsubinterpreters"])
-def test_sub_interpreter_is_rejected_by_name(module):
+def test_import_in_a_sub_interpreter_is_rejected(module):
     ran = run_code(
         """
         import importlib, sys

@@ -45,7 +45,7 @@ def test_ids_count_up_and_payloads_come_back(queue):
     for n, payload in enumerate(payloads, start=1):
         assert queue.enqueue(payload) == n
     assert [result(queue, n) for n in range(1, 301)] == payloads
-    assert queue.try_dequeue_result(5) == (False, b"")  # once
+    assert queue.try_dequeue_result(5) == (False, b"")  # each result is returned once
     assert queue.try_dequeue_result(12345) == (False, b"")
     stats = queue.stats()
     assert (stats.enqueue_count, stats.dequeue_count, stats.processed_count, stats.queue_depth) == (300, 300, 300, 0)

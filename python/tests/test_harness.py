@@ -80,7 +80,7 @@ def test_folder_without_rows_raises_value_error(tmp_path):
 
 
 def test_interrupted_sweep_can_be_resumed(tmp_path):
-    """The interrupt arrives in one of the first of 20 cells of 1 s each. The others are then measured briefly."""
+    """The interrupt arrives in one of the first of 20 one-second cells. The remaining cells then take 0.01 s each."""
     long = SPEC | {"run": {"seconds": 1, "warmup": 0, "repetitions": 5}}
     rows = tmp_path / "rows" / "rows.jsonl"
     arguments = f"{long!r}, out={str(rows.parent)!r}, device='cpu', keep_disturbed=True"

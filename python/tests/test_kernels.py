@@ -67,7 +67,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def compiled(monkeypatch):
-    """Replaces the compiler, which takes seconds. Returns the list of the sources that it receives."""
+    """Replaces the compiler, which takes seconds. Returns the list of sources passed to it."""
     texts = []
     monkeypatch.setattr(kernels, "_compile", lambda text, arch: (texts.append(text), (b"image", ["name"]))[1])
     return texts
@@ -197,7 +197,7 @@ def test_run_uses_one_launch(bytes_each, n):
 
 
 @on_gpu
-def test_functor_with_pointers_faults_and_lengths():
+def test_functor_can_use_pointers_faults_and_lengths():
     torch = pytest.importorskip("torch")
     table = torch.tensor([10.0, 20.0, 30.0], device="cuda")
     picky = feedrate.kernel(PICKY, name="Picky", table=table, entries=3, negative=True)

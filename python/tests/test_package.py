@@ -19,7 +19,7 @@ def examples_in(page: Path) -> list[str]:
     return re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
 
 
-def test_package_is_the_installed_one():
+def test_installed_package_is_imported():
     assert "site-packages" in feedrate.__file__
 
 
@@ -103,11 +103,11 @@ def test_python_in_readme_runs(tmp_path):
     found = python("-c", code, cwd=tmp_path)
     printed = re.search(r"(\d+) answers, the first (\S+) of (\S+)", found.stdout)
     assert found.returncode == 0 and printed, found
-    assert 1 <= int(printed[1]) <= 512 and printed[2] == printed[3], "1 to 512 results, the first of which is the first row"
+    assert 1 <= int(printed[1]) <= 512 and printed[2] == printed[3], "expected 1 to 512 answers, first row first"
 
 
 def test_examples_on_the_page_run_as_printed(tmp_path, socket):
-    """They run in order in one session, except those that need a GPU or, like sweeps, minutes (test_harness.py)."""
+    """All examples run in order in one session, except those that need a GPU or minutes (sweeps: test_harness.py)."""
     examples = examples_in(FOLDER / "page.md")  # python/README.md
     assert len(examples) >= 7
     code = f"import os\nos.environ['FEEDRATE_SOCKET'] = {socket!r}\n"

@@ -125,7 +125,7 @@ def test_abandoned_wait_does_not_delay_others(served, redis_url):
     async def main():
         async with fr.AsyncClient(redis_url, queue=queue, prefix=prefix, reply_list=6) as client:
             never = asyncio.create_task(client.result(6 << 48 | 1, timeout=30))
-            waited = []  # the best of three counts, because a busy machine may delay any of them
+            waited = []  # the test uses the best of three, because a busy machine may delay any of them
             for _ in range(3):
                 begin = time.monotonic()
                 with pytest.raises(TimeoutError):
@@ -203,8 +203,8 @@ def test_tasks_of_a_dead_python_worker_are_claimed(redis_url):
 
 
 def test_entries_of_dead_consumers_are_claimed_in_one_scan(redis_url):
-    """All of them are claimed in one scan, even behind many entries of a live consumer: the next scan would be half an
-    hour later."""
+    """One scan claims all of them, even behind many entries of a live consumer: the next scan would start half an hour
+    later."""
     prefix, tasks, live = "claim", "claim:tasks", 50
     server = redis.Redis.from_url(redis_url)
     with fr.Client(redis_url, queue="redis_stream", prefix=prefix) as client:

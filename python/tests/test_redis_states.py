@@ -134,7 +134,7 @@ def attempts(caplog):
 @pytest.mark.parametrize("state", [*TEMPORARY_STATES, without_rights])
 @QUEUES
 def test_worker_keeps_results_while_the_server_rejects(rejecting_server, queue, state, attempts):
-    """The server's state changes while the function runs. Its results are stored later, and it is not called again."""
+    """The server's state changes while the function runs. The results are stored later, without a second call."""
     (url, folder), prefix, calls = rejecting_server, f"keeps-{queue}-{state.__name__}", []
     control, change = redis.Redis.from_url(url), contextlib.ExitStack()
 
@@ -282,7 +282,7 @@ def test_timeout_has_the_rejection_as_its_cause(rejecting_server, queue):
 
 
 @QUEUES
-def test_full_server_takes_all_tasks_of_a_command_or_none(rejecting_server, queue):
+def test_full_server_accepts_all_tasks_of_a_command_or_none(rejecting_server, queue):
     url, _ = rejecting_server
     control = redis.Redis.from_url(url)
     with fr.Client(url, queue=queue, prefix=f"all-{queue}") as client:
@@ -298,7 +298,7 @@ def test_full_server_takes_all_tasks_of_a_command_or_none(rejecting_server, queu
 
 
 def test_failing_second_command_loses_no_task(redis_url, monkeypatch):
-    """A worker of a list takes one task with a first command and more with a second. The first task is still served."""
+    """A worker of a list takes one task with a command and more with a second one. The first task is still served."""
     rpop, failed = redis.Redis.rpop, []
 
     def fails_once(*arguments, **options):

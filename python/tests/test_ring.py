@@ -163,7 +163,7 @@ def slow():
         go.wait(30)
         return messages
 
-    # The long stay keeps the watchdog away: during its pause no message finds room, and after it some do.
+    # The long stay disables the watchdog: during its pause no message would find room, and afterwards some would.
     with feedrate.Ring(work, message_bytes=16, lanes=1, capacity=16, longest_stay=3600) as one:
         one.go = go
         yield one
@@ -222,8 +222,8 @@ def test_function_may_keep_its_messages():
 
 
 def test_ctrl_c_ends_a_wait_within_100_ms():
-    """Other processes compete for the cores, so a thread that yields its core gets it back milliseconds later. The test
-    uses the median of five interrupts, because a busy machine may delay any of them."""
+    """Other processes compete for the cores, so a thread that yields its core gets it back only milliseconds later. The
+    test uses the median of five interrupts, because a busy machine may delay any of them."""
     cores = set(sorted(os.sched_getaffinity(0))[:2])
     busy = f"import os\nos.sched_setaffinity(0, {cores})\nwhile True: pass"
     others = [subprocess.Popen([sys.executable, "-c", busy]) for _ in range(2 * len(cores))]
@@ -512,7 +512,7 @@ def test_python_function_needs_the_cpu():
 
 @pytest.mark.skipif(DEVICE != "cpu", reason="a Python function needs the CPU device")
 def test_function_may_drop_its_own_ring():
-    """The last reference is dropped on the thread that closing waits for."""
+    """The last reference is dropped on the thread for which closing the ring waits."""
     ran = run_code("""
         import feedrate, threading
         dropped = threading.Event()

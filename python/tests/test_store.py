@@ -138,7 +138,7 @@ def test_invalid_time_to_live_is_rejected(store, ttl):
     assert store.list() == []
 
 
-def test_arguments_of_wrong_type_are_named(store):
+def test_error_names_the_invalid_argument(store):
     made = store.create("x", np.int64(4), ttl=np.float32(60))
     assert made.shape == (4,) and store.stat("x")["expires"]
     nan = float("nan")
@@ -258,7 +258,7 @@ except KeyboardInterrupt:
     assert child(socket, work).wait(30) == 3
 
 
-def test_default_socket(monkeypatch):
+def test_default_socket_is_in_the_runtime_directory(monkeypatch):
     monkeypatch.delenv("FEEDRATE_SOCKET", raising=False)
     monkeypatch.setenv("XDG_RUNTIME_DIR", "/run/me")
     assert tensors.standard_socket() == "/run/me/feedrate-store.sock"
@@ -267,7 +267,7 @@ def test_default_socket(monkeypatch):
         tensors.standard_socket()
 
 
-def test_streams_are_for_gpus(store):
+def test_stream_is_rejected_for_a_tensor_in_host_memory(store):
     tensor = store.create("host", 4)
     assert tensor.publish() == 1
     for call in (lambda: tensor.publish(7), lambda: tensor.wait_on(7, 1)):

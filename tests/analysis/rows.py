@@ -188,7 +188,7 @@ def spoilt(row: dict, cause: str, reason: str = "because", status: str = "invali
 
 
 def limited(some: list[dict]) -> list[dict]:
-    """The rows as limited by the load generator."""
+    """The rows, marked as limited by the load generator."""
     return [row if "search" in row else spoilt(row, "driver_bound", LIMITED) for row in some]
 
 
@@ -205,8 +205,8 @@ def not_ok(point: dict, status: str, reason: str, cause: str = "wrong_results", 
 
 
 def attempt(row: dict, number: int = 0, **changes) -> dict:
-    """A try of the search that found the row's settings. It is far better than any row, so that a test notices if it
-    counts."""
+    """A try of the search that found the row's settings. It is far better than any row, so that a test notices if the
+    try is counted."""
     figures = row["figures"] | {"messages_per_second": 1e12, "bytes_per_second": 1e15}
     search = {"variant": "host_polled + it", "goal": "messages_per_second", "rung": 0, "try": number} | changes
     time = row["time"] | {"duration_seconds": 0.25}

@@ -1,5 +1,5 @@
-"""The command line. The message for invalid input names the option, the value and the allowed values, with exit code 2.
-An external failure ends in a one-line message and exit code 1, and leaves no partial file. Blocks of pages are
+"""The command line. The message for invalid input names the option, the value and the allowed values; the exit code is
+2. An external failure ends in a one-line message and exit code 1, and leaves no partial file. Blocks of pages are
 rewritten and checked."""
 
 import ast

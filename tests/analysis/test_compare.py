@@ -101,7 +101,7 @@ def test_rows_without_an_axis_match_rows_with_its_default(read):
 
 @pytest.fixture(scope="module")
 def slower(tmp_path_factory) -> list[str]:
-    """A and B. In B, host_polled at window 1 has 8 % less throughput and 20 % more p99, and is equal at window 64;
+    """A and B. In B, host_polled at window 1 has 8 % lower throughput and 20 % higher p99, and is equal at window 64;
     redis_list has a single repetition; gpu_ring is ok in A and fails in B; one point exists only in B."""
     place, sides = tmp_path_factory.mktemp("gates"), []
     for name in "ab":
@@ -203,7 +203,7 @@ def six(tmp_path_factory) -> list[str]:
     return sorted(map(str, place.iterdir()))
 
 
-def test_several_runs_measure_noise_that_one_run_assumes(six, tmp_path, capsys):
+def test_several_runs_measure_noise_instead_of_assuming_it(six, tmp_path, capsys):
     assert main(["compare", *six[:3], "--with", *six[3:], "--out", str(tmp_path / "out")]) == 0
     text = capsys.readouterr().out
     assert "throughput: 0 FASTER, 1 SLOWER, " in text and "Kalibera and Jones" in text

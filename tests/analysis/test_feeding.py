@@ -187,7 +187,7 @@ def test_advice_uses_closed_loads_if_there_are_no_others(read):
     assert "closed loads" in blocks[-1].text
 
 
-def test_cost_is_that_of_the_peak_and_includes_measured_watts(read):
+def test_cost_refers_to_the_peak_and_includes_measured_watts(read):
     some = [rows.cell(rows.params(queue, window=window), machine=rows.machine())
             for queue, window in (("host_polled", 1), ("host_polled", 256), ("redis_list", 256))]  # fmt: skip
     some[1]["machine"]["gpu"]["power_w"], some[1]["machine"]["host"]["own_cores"] = 410.0, 3.5
@@ -212,9 +212,11 @@ def test_conduct_counts_points_by_stop_reason(read, stops, expected):
 
 
 def test_conduct_counts_disturbed_repetitions(read):
-    kept = rows.cell(rows.params(), 1, machine=rows.machine() | {"disturbances": ["2 other cores were busy"]})
-    text = " ".join(block.text for block in measurement_quality.blocks(read(disturbed(repeated()), kept, rows.cell(rows.params(), 2))))
-    assert "1 of 3 repetitions were disturbed" in text and "1 repetition(s) were disturbed but count" in text
+    busy = rows.machine() | {"disturbances": ["2 other cores were busy"]}
+    kept, left_out = rows.cell(rows.params(), 1, machine=busy), disturbed([rows.cell(rows.params(), machine=busy)])
+    text = " ".join(block.text for block in measurement_quality.blocks(read(left_out, kept, rows.cell(rows.params(), 2))))
+    assert "1 of 3 repetitions were left out and measured again" in text and "(for example: 2 other cores were busy)" in text
+    assert "1 repetition(s) were disturbed but count" in text
 
 
 # --- open loads
@@ -427,7 +429,7 @@ def test_ranks_reports_each_peak_that_a_search_missed(folder, read, capsys, foun
 # --- the ring's axes
 
 
-def test_ring_is_compared_with_other_queues_with_bounds(read):
+def test_comparison_of_ring_with_other_queues_shows_bounds(read):
     own, other = rows.ring(rate=40e6), rows.ring("redis_list", rate=4e6)
     for number, (some, expected) in enumerate((
         ([own, other], "10.0"), (limited([own]) + [other], "at least 10.0"), ([own] + limited([other]), "at most 10.0"),

@@ -13,6 +13,7 @@ import numpy as np
 import other_rows
 import pytest
 import rows
+import storage_rows
 from conftest import ROOT, committed, main
 from matplotlib.colors import to_hex
 
@@ -27,6 +28,7 @@ from analysis.overlap.plots import styles as overlap_styles
 from analysis.overlap.plots.styles import LEAST
 from analysis.plots.style import NARROW, figure_style
 from analysis.stats import points
+from analysis.storage.plots import styles as storage_styles
 
 COLOUR = re.compile(r"\b(fill|stroke)(: |=\")(#[0-9A-Fa-f]{6})\b")
 SCREEN = "@media screen and (prefers-color-scheme:dark){"
@@ -77,6 +79,34 @@ def test_figures_of_committed_rows_are_drawn(draw, panels):
     assert {drawing.name: len(drawing.figure.axes) for drawing in found} == panels
     for drawing in found:
         check(drawing, True, figures._svg(drawing, "slim"))
+
+
+@pytest.mark.parametrize("narrow", [True, False])
+def test_figures_of_storage_are_drawn(read, narrow):
+    shapes = [{}, {"block_bytes": 4 << 20}, storage_rows.DIRECT, storage_rows.RANDOM, {"operation": "write"}]
+    some = [storage_rows.repeated(engine, **shape) for shape in shapes for engine in ("pread", "io_uring")]
+    some += [[storage_rows.storage("pread", n, arrivals="poisson", rate=rate, samples=20_000) for n in range(3)] for rate in (1e9, 2e9)]
+    results = read(*some, experiment="storage", catalogue=storage_rows.CATALOGUE)
+    found = sections.of("storage").draw(results, narrow)
+    panels = {drawing.name: len(drawing.figure.axes) for drawing in found}
+    assert panels == {"storage_by_block": 4, "storage_cpu": 4, "storage_load": 1}
+    for drawing in found if narrow else found[2:]:
+        check(drawing, narrow, figures._svg(drawing, "slim"))
+    bandwidth, cost, load = found
+    direct, random = (by_title(bandwidth, title) for title in ("O_DIRECT", "random"))
+    fio = [line for line in direct.lines if line.get_label() == "limit: fio"]
+    assert [list(line.get_ydata()) for line in fio] == [[6e9]] and "limit: fio" in random.get_legend_handles_labels()[1]
+    assert "limit: fio" not in by_title(bandwidth, "warm").get_legend_handles_labels()[1]
+    marks = [line for line in by_title(cost, "O_DIRECT").lines if line.get_label() == "io_uring"]
+    assert [line.get_xdata()[0] for line in marks] == pytest.approx([0.2], rel=0.01)
+    (panel,) = load.figure.axes
+    p50 = next(line for line in panel.lines if line.get_linestyle() == "-")
+    assert list(p50.get_xdata()) == [954, 1907] and {line.get_linestyle() for line in panel.lines} >= {"-", "--", ":"}
+
+
+def by_title(drawing, word: str):
+    """The first panel with the word in its title."""
+    return next(axes for axes in drawing.figure.axes if word in axes.get_title(loc="left").replace("\n", " "))
 
 
 def test_figures_of_the_ring_are_drawn():
@@ -138,12 +168,12 @@ def test_dark_colours_are_distinguishable():
         assert dark.FIGURES[ink] == ink and contrast(ink, to_hex(matplotlib.colormaps["cividis"](share))) >= 3
     for colour, ink in [*transfers.COLOURS.values(), transfers.OTHER]:  # the text of a cell
         assert dark.FIGURES[ink] == ink and contrast(ink, colour) >= 3 and contrast(ink, dark.FIGURES[colour]) >= 3
-    for styles in (overlap_styles, handoff_styles):
+    for styles in (overlap_styles, handoff_styles, storage_styles):
         looks_of = [*styles.STYLES.values(), styles.OTHER]
         assert len({dark.FIGURES[colour] for colour, _ in looks_of}) == len({marker for _, marker in looks_of}) == len(looks_of)
 
 
-def test_page_is_readable_in_light_and_dark_and_light_on_paper(full_report):
+def test_page_is_readable_in_both_modes_and_light_on_paper(full_report):
     head, rules = full_report.html[: full_report.html.index("</style>")], dark_rules(full_report.html)
     names = r"--(\w+):(#[0-9A-Fa-f]{3,6})\b"
     night, day = dict(re.findall(names, rules)), dict(re.findall(names, head[: head.index(SCREEN)]))

@@ -10,10 +10,15 @@ from conftest import ROOT, report
 
 SHAPE = {"queue": ["host_polled", "gpu_ring"], "transfer": "pinned", "payload": 64, "producers": 1, "window": 64}
 ITEM = {"pipeline": "chain", "stages": 3, "item": "4Ki", "items": 8, "cost-us": 20}
+FILES = {"size": "4Mi", "block": "64Ki", "depth": 4, "engine": ["pread", "io_uring"]}
 SPECS = {
     "feeding": [{"name": "closed", "axes": SHAPE}, {"name": "open", "axes": SHAPE | {"arrivals": "poisson", "rate": 10_000}}],
     "overlap": [{"name": "strategies", "axes": ITEM | {"strategy": ["serial", "ping_pong", "pdl"]}}],
     "handoff": [{"name": "size", "axes": {"way": ["shm_copy", "ipc_memfd", "ipc_vmm"], "bytes": ["4Ki", "1Mi"]}}],
+    "storage": [
+        {"name": "warm", "axes": FILES},
+        {"name": "open", "axes": FILES | {"engine": "pread", "arrivals": "poisson", "rate": 500}},
+    ],
 }
 
 
@@ -30,6 +35,7 @@ def executable() -> Path:
     ("feeding", ["## Which should I use?", "## Headline", "| gpu_ring |"]),
     ("overlap", ["## Pipeline chain", "skipped: strategy pdl needs a GPU", "| ping_pong | "]),
     ("handoff", ["## The answer", "it shares a GPU's memory", "| cached | 1 MiB | "]),
+    ("storage", ["## The answer", "| read, sequential, warm page cache | 64 KiB | ", "pageable memory"]),
 ])  # fmt: skip
 def test_report_reads_measured_rows(executable, tmp_path, figureless, experiment, expected):
     run = {"messages": 200, "seconds": 0.05, "warmup": 0.01, "repetitions": 2}

@@ -8,7 +8,7 @@ import rows
 from conftest import lines, report
 from rows import limited, repeated
 
-from analysis import bounds, sections, units
+from analysis import bounds, sections, stability, units
 from analysis.load import load_all
 
 pytestmark = pytest.mark.usefixtures("figureless")
@@ -124,6 +124,7 @@ def test_unstable_points_are_marked_and_counted(folder):
     shaky = repeated(rates=(1e6, 6e6), window=1, p50=(1e4, 2e4), p99=(2e4, 9e4))
     text = report(folder(shaky, repeated(rates=(2e5, 2e5), window=64)))
     line = next(line for line in text.splitlines() if line.startswith("| host_polled + pinned | 3.50 M msg/s"))
+    assert stability.mark({"unstable": ["p99"], "spread": {"p99": 140.2}}, "p99") == "\nunstable: 140 times between repetitions"
     assert all(f"unstable: {times} times between repetitions" in line for times in ("6", "2", "4.5"))
     assert "1 of 2 points measured more than once is unstable" in text
     steady = report(folder(repeated(rates=(1e6, 1e6)), name="steady"))

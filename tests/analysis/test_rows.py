@@ -150,7 +150,7 @@ def test_cause_decides_whether_a_row_counts_not_the_reason_text(folder, reason):
     some = [rows.spoilt(rows.cell(rows.params(window=window), 1), cause, reason)
             for cause, window in {"driver_bound": 2, "disturbed": 1, "error": 3}.items()]  # fmt: skip
     text = report(folder(rows.cell(rows.params(window=1)), some))
-    assert "1 of 4 repetitions were disturbed" in text and "at least" in text.partition("## What was measured")[0]
+    assert "1 of 4 repetitions were left out and measured again" in text and "at least" in text.partition("## What was measured")[0]
 
 
 def test_analysis_does_not_parse_reasons():
@@ -174,7 +174,7 @@ def test_late_generator_is_recognised_by_cause_and_its_row_counts(read):
 FLAGS = ["late_generator", "unsteady", "above_limit"]
 
 
-def test_flags_come_from_the_row_or_are_derived_for_older_rows(read):
+def test_flags_are_read_from_the_row_or_derived_for_older_rows(read):
     steady, late, unsteady, above, latency, plain = (rows.cell(rows.params(window=1 << n)) for n in range(6))
     steady |= {"flags": []}
     for row in (steady, unsteady):  # the flags of a row take precedence over its details

@@ -11,6 +11,7 @@ import jsonschema
 import other_rows
 import pytest
 import rows
+import storage_rows
 from conftest import REFERENCE, ROOT
 
 from analysis import catalogue
@@ -101,6 +102,7 @@ def test_synthetic_rows_are_valid(validate):
     some = [*rows.every_figure(), *other_rows.launches(1), rows.attempt(rows.cell(rows.params())), rows.ring()]
     some += [other_rows.overlap(), other_rows.skipped(other_rows.overlap("pdl"), "no"), other_rows.handoff(use="first")]
     some += rows.winner("gather", [1e6])
+    some += [storage_rows.storage(), storage_rows.storage(**storage_rows.DIRECT, arrivals="poisson", rate=1e9)]
     for row in [*rows.RUNS.values(), *some]:
         validate(row)
 

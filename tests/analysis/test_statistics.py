@@ -248,7 +248,7 @@ def test_run_counts_once_regardless_of_its_repetitions():
     assert np.isnan(run_means(np.array([np.inf]), runs[:1], ["x"])[0])
 
 
-def test_interval_of_runs_is_students_for_one_point_and_nan_for_one_run_per_side():
+def test_interval_of_runs_is_students_t_for_one_point_and_nan_for_one_run_per_side():
     (one,) = ratios(np.log([[1.0, 1.1, 1.2]]), np.log([[2.0, 2.2, 2.4]]), 0.0)
     error = np.sqrt(2 * np.log([1.0, 1.1, 1.2]).var(ddof=1) / 3)
     assert (one.value, one.high) == pytest.approx((2, 2 * np.exp(2.776445 * error)), rel=1e-6)

@@ -21,7 +21,7 @@ class Ab : public testing::Test {
   Workplace place_;
 };
 
-TEST_F(Ab, PairsAreMeasuredInTheOrderAbba) {
+TEST_F(Ab, PairsAreMeasuredInAbbaOrder) {
   const Outcome outcome = ab({"--b-axis", "window=128"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   std::map<std::string, std::vector<std::pair<int, int>>> order;
@@ -35,7 +35,7 @@ TEST_F(Ab, PairsAreMeasuredInTheOrderAbba) {
     }
   }
   ASSERT_EQ(order["a"].size(), 2u * 4);
-  EXPECT_EQ(order["a"], order["b"]) << "both sides measure the same cells in the same order";
+  EXPECT_EQ(order["a"], order["b"]) << "both sides must measure the same cells in the same order";
   EXPECT_EQ(order["a"][0].first, order["a"][1].first) << "a visit to a point measures two pairs";
   EXPECT_NE(outcome.err.find("python -m analysis ab out"), std::string::npos) << outcome.err;
 }
@@ -54,7 +54,7 @@ TEST_F(Ab, BothSidesRestartAndRowsRecordTheStart) {
     for (const Json& row : rows_of(read_text(place_ / "out" / name / "rows.jsonl"))) {
       if (row.at("kind") == "run") processes.insert(row.at("id"));
     }
-    EXPECT_EQ(processes.size(), 2u) << "one run per start";
+    EXPECT_EQ(processes.size(), 2u) << "each start must record one run";
   }
 }
 
@@ -87,6 +87,34 @@ TEST_F(Ab, InvalidComparisonsAreRejected) {
   const Outcome missing = ab({"--other", "nowhere/feedrate"});
   EXPECT_EQ(missing.code, 2);
   EXPECT_NE(missing.err.find("nowhere/feedrate"), std::string::npos) << missing.err;
+  EXPECT_EQ(place_.contents(), Words{"s.json"});
+}
+
+TEST_F(Ab, InvalidAxisOfOneSideLeavesNothing) {
+  const std::vector<std::pair<Words, std::string>> all{
+      {{"--a-axis", "window=huge"}, "--a-axis window: "},
+      {{"--b-axis", "queue=nowhere"}, "--b-axis queue: invalid value 'nowhere'; allowed: gpu_ring"},
+      {{"--b-axis", "winow=8"}, "--b-axis: invalid value 'winow'; allowed: one of queue"},
+      {{"--a-axis", "window"}, "--a-axis: invalid value 'window'; allowed: name=values"},
+      {{"--a-axis", "window=1,2"}, "--a-axis gives 4 points, but --b-axis 2"}};
+  for (const auto& [words, said] : all) {
+    for (const bool planned : {false, true}) {
+      Words given = words;
+      if (planned) given.emplace_back("--dry-run");
+      const Outcome outcome = ab(given);
+      EXPECT_EQ(outcome.code, 2) << said;
+      EXPECT_NE(outcome.err.find(said), std::string::npos) << outcome.err;
+      EXPECT_EQ(outcome.err.find("pairs each"), std::string::npos) << "announced: " << outcome.err;
+      EXPECT_EQ(place_.contents(), Words{"s.json"}) << said;
+    }
+  }
+}
+
+TEST_F(Ab, InvalidInputFoundByASideLeavesNothing) {
+  const Outcome other = place_.run({"ab", "s.json", "--device", "cpu", "--out", "new/out", "--pairs", "4", "--other",
+                                    executable(), "--a-axis", "queue=nowhere"});
+  EXPECT_EQ(other.code, 2);
+  EXPECT_NE(other.err.find("feedrate: side A: --axis queue: invalid value 'nowhere'"), std::string::npos) << other.err;
   EXPECT_EQ(place_.contents(), Words{"s.json"});
 }
 

@@ -27,7 +27,7 @@ class Capacity : public testing::Test {
     EXPECT_NE(limit.find("msg/s "), std::string::npos) << limit;
     const auto table = outcome.err.find("Highest rates that meet the latency bound");
     ASSERT_NE(table, std::string::npos) << outcome.err;
-    EXPECT_NE(outcome.err.find("\n    ", table), std::string::npos) << "no answer follows its point";
+    EXPECT_NE(outcome.err.find("\n    ", table), std::string::npos) << "no point is followed by its answer";
     std::istringstream lines(outcome.err.substr(table, outcome.err.find("results in", table) - table));
     for (std::string line; std::getline(lines, line);) {
       EXPECT_LE(std::count_if(line.begin(), line.end(), [](unsigned char c) { return (c & 0xC0) != 0x80; }), 80)
@@ -38,7 +38,7 @@ class Capacity : public testing::Test {
   Workplace place_;
 };
 
-TEST_F(Capacity, KilledSearchResumesToIntervalsWithTheirProbes) {
+TEST_F(Capacity, ResumedSearchReportsIntervalsAndTheirProbes) {
   const auto process = place_.start({"capacity", "s.json", "--out", "out", "--device", "cpu", "--slo", "p50:10s",
                                      "--slo", "p50:1us", "--resolution", "100%", "--axis", "queue=host_polled"});
   const auto rows = place_ / "out" / "rows.jsonl";
@@ -64,7 +64,7 @@ TEST_F(Capacity, KilledSearchResumesToIntervalsWithTheirProbes) {
     EXPECT_TRUE(cells.emplace(cell.at("id"), cell).second) << "measured twice: " << cell.at("id");
     closed += cell.at("params").at("arrivals") == "closed" ? 1 : 0;
   }
-  EXPECT_EQ(closed, 1u) << "the full window is measured once";
+  EXPECT_EQ(closed, 1u) << "the full window must be measured once";
   const auto found = answers();
   ASSERT_EQ(found.size(), 2u);
   std::set<std::string> bounds, tried;
@@ -96,7 +96,7 @@ TEST_F(Capacity, KilledSearchResumesToIntervalsWithTheirProbes) {
   }
   EXPECT_EQ(bounds, (std::set<std::string>{"p50:10s", "p50:1us"}));
   for (const Json& cell : before) used += tried.contains(cell.at("id")) ? 1 : 0;
-  EXPECT_GT(used, 0u) << "probes from before the kill count";
+  EXPECT_GT(used, 0u) << "probes from before the kill must count";
   EXPECT_NE(outcome.out.find("host_polled"), std::string::npos);
 }
 

@@ -124,7 +124,7 @@ class DeliveryTest : public testing::TestWithParam<std::string> {
     Ledger ledger(server_->socket(), GetParam());
     ledger.start_sending(kPerSecond, words_);
     std::this_thread::sleep_for(Seconds(0.1));
-    // This is less than the server uses, so that it rejects every write.
+    // This is less than the server uses, so it rejects every write.
     server_->command({"CONFIG", "SET", "maxmemory", "1mb"});
     std::this_thread::sleep_for(Seconds(1));
     server_->command({"CONFIG", "SET", "maxmemory", "0"});
@@ -159,8 +159,8 @@ class DeliveryTest : public testing::TestWithParam<std::string> {
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     return rows_of(outcome.out);
   }
-  /// Number of tasks that became dead letters after the maximum number of deliveries because each was alone with a
-  /// worker that was killed. If workers are killed at random, or wait long for CPU time, this can happen to any task.
+  /// Number of tasks that became dead letters after the maximum number of deliveries because each was the only task of
+  /// a worker that was killed. If workers are killed at random, or wait long for CPU time, this can happen to any task.
   std::size_t given_up() {
     const std::vector<Json> dead = letters();
     return static_cast<std::size_t>(std::ranges::count_if(dead, [](const Json& one) { return one["attempts"] >= 3; }));

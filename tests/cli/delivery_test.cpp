@@ -117,7 +117,7 @@ TEST_P(DeliveryTest, ClosedIdleConnectionsLoseNothing) {
     push(encode(id_of(0, n), {1, 2}));
     EXPECT_TRUE(await([&] { return results().size() == n + 1; })) << n << worker->err();
     std::this_thread::sleep_for(Seconds(0.1));
-    EXPECT_GE(close_idle_connections(0), 1) << "without a closed connection this test shows nothing";
+    EXPECT_GE(close_idle_connections(0), 1) << "no connection was closed, so the test proves nothing";
   }
   worker->signal(SIGTERM);
   EXPECT_EQ(worker->wait(), 0) << worker->err();
@@ -144,7 +144,7 @@ TEST_P(DeliveryTest, BenchmarkWithPausesSurvivesClosedIdleConnections) {
     closed += close_idle_connections(1);
   }
   EXPECT_EQ(run->wait(), 0) << run->err();
-  EXPECT_GE(closed, 1) << "without a closed connection this test shows nothing";
+  EXPECT_GE(closed, 1) << "no connection was closed, so the test proves nothing";
   const Json row = rows_of(run->out()).back();
   EXPECT_NE(row.at("status"), "failed") << row.at("reason");
   EXPECT_EQ(row.at("details").at("counts").at("lost"), 0);
@@ -157,16 +157,16 @@ TEST_P(DeliveryTest, ServersConnectionLimitIsQuoted) {
   EXPECT_NE(outcome.err.find("max number of clients"), std::string::npos) << outcome.err;
 }
 
-TEST_P(DeliveryTest, WorkersWaitForAFullServer) { fill_the_server_for_a_second(); }
+TEST_P(DeliveryTest, WorkersWaitWhileTheServerIsFull) { fill_the_server_for_a_second(); }
 
 TEST_P(LargeTasksTest, KilledWorkersKeepTheGuarantee) {
   kill_workers_at_random();
   const Reply calls = server_->command({"INFO", "commandstats"});
   EXPECT_NE(std::string(calls->str, calls->len).find("cmdstat_lmove:"), std::string::npos)
-      << "without LMOVE this test shows nothing";
+      << "LMOVE was not used, so the test proves nothing";
 }
 TEST_P(LargeTasksTest, WorkerStoppedBeyondItsLeaseKeepsTheGuarantee) { stop_a_worker_beyond_its_lease(); }
-TEST_P(LargeTasksTest, WorkersWaitForAFullServer) { fill_the_server_for_a_second(); }
+TEST_P(LargeTasksTest, WorkersWaitWhileTheServerIsFull) { fill_the_server_for_a_second(); }
 
 TEST_P(AtLeastOnceTest, TasksOfAKilledWorkerAreServedAfterItsLease) {
   constexpr std::uint64_t kTasks = 16;
@@ -201,7 +201,8 @@ TEST_P(AtLeastOnceTest, TasksOfAKilledWorkerAreServedAfterItsLease) {
   RecordProperty("work", std::to_string(work));
 }
 
-// With `appendfsync everysec` a server may lose what it acknowledged in its last seconds, so there is no guarantee.
+// With `appendfsync everysec` a server may lose writes that it acknowledged in its last seconds, so there is no
+// guarantee.
 TEST_P(AtLeastOnceTest, KilledServerWithSyncedLogLosesNothing) {
   server_.emplace(Words{"--appendonly", "yes", "--appendfsync", "always"});
   const auto one = start(), two = start();
@@ -219,7 +220,7 @@ TEST_P(AtLeastOnceTest, KilledServerWithSyncedLogLosesNothing) {
   EXPECT_FALSE(two->ended()) << two->err();
 }
 
-TEST_P(AtLeastOnceTest, WorkersWaitForAServerWithAFullDisk) {
+TEST_P(AtLeastOnceTest, WorkersWaitWhileTheServersDiskIsFull) {
   ::signal(SIGXFSZ, SIG_IGN);  // inherited by the server: a write beyond the limit fails as on a full disk
   server_.emplace(Words{"--appendonly", "yes", "--appendfsync", "everysec"});
   ::signal(SIGXFSZ, SIG_DFL);
@@ -289,7 +290,7 @@ TEST_P(AtLeastOnceTest, ExitedWorkersLeaveNoKeys) {
   }
 }
 
-TEST_P(AtLeastOnceTest, PoisonedMessagesFailAloneAndTheirBatchSucceeds) {
+TEST_P(AtLeastOnceTest, PoisonedMessagesFailAloneAndTheRestOfTheirBatchSucceeds) {
   constexpr std::uint32_t kCrash = 0xFA17'0003;
   const std::set<std::uint64_t> poisoned{77, 130, 131};
   for (std::uint64_t i = 0; i < 200; ++i) push(encode(i, {poisoned.contains(i) ? kCrash : 5u, 6, 7, 8}));

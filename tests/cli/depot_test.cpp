@@ -8,8 +8,8 @@
 #include "common/socket_folder.hpp"
 #include "tests/cli/feedrate_process.hpp"
 
-/// The broker in tests/example/depot_broker.cpp, to which no other file refers. It has everything that one
-/// file can add.
+/// The broker in tests/example/depot_broker.cpp, to which no other file refers. It contains every kind of addition that
+/// a single file can make.
 namespace feedrate::cli_test {
 namespace {
 

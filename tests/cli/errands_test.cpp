@@ -15,7 +15,7 @@ struct ErrandsTest : ::testing::Test {
   Workplace place_{with_additions()};
 };
 
-TEST_F(ErrandsTest, OpenLoadIsTimedFromWhenAnErrandWasDue) {
+TEST_F(ErrandsTest, OpenLoadIsTimedFromTheDueTime) {
   const Json row = run({"--errand-us", "2000", "--arrivals", "poisson", "--rate", "100"});
   EXPECT_NE(row["status"], "failed") << row["reason"];
   const Json& figures = row["figures"];

@@ -66,12 +66,32 @@ TEST_F(Experiments, HelpGroupsAxesByOwner) {
   EXPECT_LT(help.find("--payload"), own);
 }
 
+/// The page's generated table of axes.
+std::string table_in(const std::string& page) {
+  const auto from = page.find("<!-- axes:begin -->\n"), to = page.find("<!-- axes:end -->");
+  return from == page.npos || to == page.npos ? "no table" : page.substr(from, to - from);
+}
+
+// The page gives the command that regenerates its table. The command runs here on a copy whose table lacks a row.
 TEST_F(Experiments, PageListsTheAxesOfTheCatalogue) {
-  const std::string page = read_text(source_dir() / "experiments/reference.md"), begin = "<!-- axes:begin -->\n";
-  const auto from = page.find(begin), to = page.find("<!-- axes:end -->");
-  ASSERT_NE(from, std::string::npos);
-  EXPECT_EQ(page.substr(from + begin.size(), to - from - begin.size()),
-            place_.run({"list", "--markdown", "feeding"}).out);
+  const std::string page = read_text(source_dir() / "experiments/reference.md");
+  const std::string command =
+      "feedrate list --markdown feeding |\n"
+      "  sed -i -e '/^<!-- axes:begin/r /dev/stdin' -e '/^<!-- axes:begin/,/^<!-- axes:end/{/^|/d}' "
+      "experiments/reference.md\n";
+  EXPECT_NE(page.find("```sh\n" + command + "```"), std::string::npos) << "the page lacks this command:\n" << command;
+  const auto row = page.find("| `payload` | all | 0");
+  ASSERT_NE(row, std::string::npos);
+  fs::create_directory(place_ / "experiments");
+  const fs::path copy = place_ / "experiments/reference.md";
+  write_text(copy, page.substr(0, row) + page.substr(page.find('\n', row) + 1));
+  const std::string path = fs::path(executable()).parent_path().string() + ":" + from_environment("PATH", "/usr/bin");
+  Process shell({"sh", "-c", command}, place_.path(), place_ / "shell", {{"PATH", path}});
+  ASSERT_EQ(shell.wait(), 0) << shell.err();
+  EXPECT_EQ(table_in(page), table_in(read_text(copy)))
+      << "The page is stale. Run in the repository's root, with build/…/bin in PATH:\n"
+      << command;
+  EXPECT_EQ(read_text(copy).size() - table_in(read_text(copy)).size(), page.size() - table_in(page).size());
 }
 
 /// Compresses text with xz, as for rows in git, or with gzip.

@@ -31,12 +31,12 @@ class FailoverTest : public DeliveryTest {
 TEST_P(FailoverTest, FailoverLosesOnlyTasksThatWaitDidNotConfirm) {
   constexpr std::uint64_t kSafe = 1000, kAlone = 500;
   send(0, kSafe);
-  EXPECT_EQ(master_->integer({"WAIT", "1", "5000"}), 1) << "the replica has these tasks";
+  EXPECT_EQ(master_->integer({"WAIT", "1", "5000"}), 1) << "the replica must have these tasks";
   // Cut the replica off from the master, which still accepts tasks.
   server_->command({"REPLICAOF", "127.0.0.1", std::to_string(free_port())});
   ASSERT_TRUE(await([&] { return replication().find("master_link_status:down") != std::string::npos; }));
   send(kSafe, kAlone);
-  EXPECT_EQ(master_->integer({"WAIT", "1", "100"}), 0) << "only the master has these tasks";
+  EXPECT_EQ(master_->integer({"WAIT", "1", "100"}), 0) << "only the master may have these tasks";
   master_->process().signal(SIGKILL);
   master_->process().wait();
   server_->command({"REPLICAOF", "NO", "ONE"});

@@ -27,8 +27,8 @@
 #include "experiments/harness/json.hpp"
 #include "tests/support/temp_dir.hpp"
 
-/// Helpers shared by the tests of the executable. They start it as users do, in a separate folder and with an
-/// environment without settings; every process that a test starts ends with the test.
+/// Helpers shared by the tests of the executable. They start it as users do, in a separate folder and without settings
+/// in the environment. Every process that a test starts ends with the test.
 namespace feedrate::cli_test {
 
 using Words = std::vector<std::string>;

@@ -129,7 +129,7 @@ class Ledger {
         }
         append(*context, element, next);
         asked.push_back(std::move(ids));
-        if (next % 64 == 0) {  // as an unrelated client might send
+        if (next % 64 == 0) {  // garbage, as an unrelated client might send
           append(*context, "no message " + std::to_string(next), next);
           asked.emplace_back();
         }
@@ -137,7 +137,7 @@ class Ledger {
       for (const auto& ids : asked) {
         void* raw = nullptr;
         if (redisGetReply(context.get(), &raw) != REDIS_OK) {
-          context.reset();  // whether the rest arrived is unknown
+          context.reset();  // it is unknown whether the rest arrived
           break;
         }
         const Reply reply(static_cast<redisReply*>(raw));

@@ -41,6 +41,26 @@ TEST(List, JsonNamesEveryMember) {
   }
 }
 
+// A member that needs CUDA is listed in a build without it, too, with the reason why it is unavailable.
+TEST(List, EveryMemberWithAFileIsListedInEveryBuild) {
+  Workplace place;
+  const Json all = Json::parse(place.run({"list", "--json"}).out);
+  const std::vector<std::pair<const char*, const char*>> folders{
+      {"variants/feeding/queues", "queues"},         {"variants/feeding/transfers", "transfers"},
+      {"variants/overlap/strategies", "strategies"}, {"variants/overlap/pipelines", "pipelines"},
+      {"variants/storage/engines", "engines"},       {"kernels/workloads", "workloads"}};
+  if (!fs::exists(source_dir() / folders[0].first)) GTEST_SKIP() << "a bundle has no sources";
+  for (const auto& [folder, kind] : folders) {
+    std::set<std::string> members;
+    for (const auto& entry : fs::directory_iterator(source_dir() / folder)) {
+      const fs::path file = entry.path();
+      if (file.extension() == ".cpp" || file.extension() == ".cu") members.insert(file.stem());
+    }
+    EXPECT_FALSE(members.empty()) << folder;
+    expect_all(names(all.at(kind)), members);
+  }
+}
+
 TEST(List, UnavailableRedisQueuesStateTheReason) {
   Workplace place;
   const Environment no_server{{"PATH", "/nowhere"}, {"FEEDRATE_REDIS_SERVER", ""}};

@@ -26,7 +26,7 @@ TEST_P(RedeliveryTest, MessageDeferredByTheWorkloadIsRedelivered) {
   EXPECT_EQ(dead[0]["id"], "0000000000000002");
   EXPECT_EQ(dead[0]["attempts"], 3);
   const std::string history = dead[0]["history"];
-  EXPECT_EQ(std::count(history.begin(), history.end(), '\n'), 2) << "the history has three lines: " << history;
+  EXPECT_EQ(std::count(history.begin(), history.end(), '\n'), 2) << "the history must have three lines: " << history;
   EXPECT_TRUE(await([&] {
     return server_->integer({"HLEN", "t:history"}) == 0;
   })) << "the history of finished messages remains";
@@ -115,7 +115,7 @@ TEST_P(StreamTest, OldResultsDoNotAccumulate) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
     most = std::max(most, server_->integer({"XLEN", "t:results:0"}));
   }
-  EXPECT_GT(most, 100) << "recent results are kept";
+  EXPECT_GT(most, 100) << "recent results must be kept";
   EXPECT_LT(most, static_cast<long long>(sent) / 2) << "of " << sent;
 }
 
@@ -128,7 +128,7 @@ TEST_P(OnceTest, IdIsAnsweredOnceWithinTheWindow) {
   ASSERT_TRUE(await([&] { return results().size() >= 3 && server_->integer({"EXISTS", "t:tasks"}) == 0; }));
   std::this_thread::sleep_for(Seconds(0.2));
   const auto found = results();
-  EXPECT_EQ(found.size(), 3u) << "one result per id";
+  EXPECT_EQ(found.size(), 3u) << "each id must have exactly one result";
   // The same holds while workers are killed.
   Ledger ledger(server_->socket(), GetParam());
   auto other = start({"--once", "60"});

@@ -5,7 +5,7 @@
 namespace feedrate::cli_test {
 namespace {
 
-constexpr int kCrash = 128;  // exit codes starting at this one stand for signals
+constexpr int kCrash = 128;  // exit codes starting at this value mean signals
 
 Words run_list(const RedisServer& server, Words more = {}) {
   Words words{"run",       "--queue", "redis_list", "--device", "cpu",     "--json",

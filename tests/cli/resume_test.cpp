@@ -57,7 +57,7 @@ class Resume : public testing::Test {
     }
     for (const auto& id : plan) EXPECT_TRUE(cells.contains(id)) << "lost: " << id;
     for (const auto& [name, times] : limits)
-      EXPECT_LE(times, 2) << name << ": read at most twice, at the start and at the end";
+      EXPECT_LE(times, 2) << name << ": must be read at most twice, at the start and at the end";
     EXPECT_TRUE(limits.contains("thread_round_trip_ns"));
     EXPECT_TRUE(limits.contains("host_copy_bytes_per_second"));
   }

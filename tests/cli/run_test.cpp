@@ -114,8 +114,8 @@ TEST_F(Run, FlagOverridesEnvironmentWhichOverridesConfig) {
   EXPECT_EQ(config.at("window"), 1024);
   const Environment environment{{"FEEDRATE_PAYLOAD", "256"}, {"FEEDRATE_BATCH", "8"}};
   const Json both = params({}, environment);
-  EXPECT_EQ(both.at("payload_bytes"), 256) << "the environment overrides the config file";
-  EXPECT_EQ(both.at("batch"), 8) << "the environment overrides the config file";
+  EXPECT_EQ(both.at("payload_bytes"), 256) << "the environment must override the config file";
+  EXPECT_EQ(both.at("batch"), 8) << "the environment must override the config file";
   EXPECT_EQ(both.at("window"), 1024);
   const Json all = params({"--payload", "512"}, environment);
   EXPECT_EQ(all.at("payload_bytes"), 512);

@@ -222,7 +222,7 @@ TEST_F(StoreSoak, KilledClientsLeaveNoLeasesOrMemory) {
   std::ranges::sort(until_known);
   EXPECT_LT(until_known[until_known.size() * 9 / 10], 1)
       << "at most one client in ten may wait for a core of a busy machine";
-  // Then a phase without kills, in which memory use stays flat.
+  // A phase without kills follows, in which memory use must stay flat.
   const auto begin = std::chrono::steady_clock::now();
   const Seconds all(setting("FEEDRATE_STORE_SECONDS", 1));
   Seconds told(60);
@@ -262,7 +262,7 @@ TEST_F(StoreSoak, ClientsContinueAfterDaemonIsKilled) {
     daemon_->wait();
     const std::uint64_t made = counts_->made;
     start_daemon();
-    ASSERT_TRUE(await([&] { return counts_->made > made + 10; })) << "clients continue with the new daemon";
+    ASSERT_TRUE(await([&] { return counts_->made > made + 10; })) << "clients must continue with the new daemon";
   }
   tell_killed(kills, "daemons");
   end_clients();
@@ -281,7 +281,7 @@ TEST_F(StoreSoak, StoreContinuesWhileRedisIsKilled) {
     const std::uint64_t made = counts_->made;
     server.process().signal(SIGKILL);
     server.process().wait();
-    ASSERT_TRUE(await([&] { return counts_->made > made + 10; })) << "clients do not wait for the Redis server";
+    ASSERT_TRUE(await([&] { return counts_->made > made + 10; })) << "clients must not wait for the Redis server";
     server.kill_and_start();
   }
   tell_killed(kills, "Redis servers");
@@ -297,7 +297,7 @@ TEST_F(StoreSoak, StoreContinuesWhileRedisIsKilled) {
              found->element[1]->str == std::to_string(about.leases);
     });
   };
-  EXPECT_TRUE(await(same)) << "the mirror matches the table again";
+  EXPECT_TRUE(await(same)) << "the mirror must match the table again";
   EXPECT_EQ(counts_->wrong, 0u);
 }
 

@@ -1,5 +1,5 @@
-// `feedrate store`: files in and out, the mirror in Redis, requests through its list, and the state after a process is
-// killed.
+// `feedrate store`: reading and writing files, the mirror in Redis, requests through its list, and the state after a
+// process is killed.
 #include <cstring>
 #include <map>
 #include <set>
@@ -118,7 +118,7 @@ TEST_F(StoreCommand, PipesWorkLikeFiles) {
               place_.path(), place_ / "cut");
   EXPECT_EQ(cut.wait(), 1);
   EXPECT_NE(cut.err().find("ended early or could not be read"), std::string::npos) << cut.err();
-  EXPECT_EQ(store("stat", {"cut"}).code, 2) << "no partial tensor is left";
+  EXPECT_EQ(store("stat", {"cut"}).code, 2) << "no partial tensor may be left";
 }
 
 TEST_F(StoreCommand, InvalidFilesAreRejected) {
@@ -286,7 +286,7 @@ TEST_F(StoreWithRedis, MirrorFollowsTheTable) {
   EXPECT_EQ(server_->integer({"SCARD", "p:tensors"}), 0);
   daemon->signal(SIGTERM);
   EXPECT_EQ(daemon->wait(), 0);
-  EXPECT_EQ(server_->integer({"DBSIZE"}), 0) << "a store that exits leaves no keys";
+  EXPECT_EQ(server_->integer({"DBSIZE"}), 0) << "a store that exits must leave no keys";
 }
 
 TEST_F(StoreWithRedis, PrefixBelongsToOneStore) {
@@ -341,7 +341,7 @@ TEST_F(StoreWithRedis, PrefixOfAStoreOnAnotherHostIsFreeAfterItsClaimExpires) {
   EXPECT_TRUE(await([&] { return server_->integer({"EXISTS", "p:daemon"}) == 0; }));
   const auto heir = place_.start(words);
   EXPECT_TRUE(await([&] { return server_->integer({"EXISTS", "p:daemon"}) == 1; })) << heir->err();
-  EXPECT_GT(server_->integer({"PTTL", "p:daemon"}), 0) << "the claim expires if its store dies";
+  EXPECT_GT(server_->integer({"PTTL", "p:daemon"}), 0) << "the claim must expire if its store dies";
 }
 
 TEST_F(StoreWithRedis, RestartedStoreRemovesKeysOfFormerTensors) {
@@ -371,7 +371,7 @@ TEST_F(StoreWithRedis, MirrorIsRewrittenAfterRedisRestarts) {
     server_->process().signal(SIGKILL);
     server_->process().wait();
     store.create("meanwhile" + std::to_string(round), {Dtype::u8, {1}, {}});
-    EXPECT_EQ(store.stat("before").bytes, 1u) << "clients do not wait for the server";
+    EXPECT_EQ(store.stat("before").bytes, 1u) << "clients must not wait for the server";
     server_->kill_and_start();  // empty, because it saves nothing
     ASSERT_TRUE(await([&] { return server_->integer({"SCARD", "p:tensors"}) == 2 + round; })) << daemon->err();
     EXPECT_EQ(hash_of("meanwhile" + std::to_string(round))["bytes"], "1");
@@ -385,7 +385,7 @@ TEST_F(StoreWithRedis, MirrorIsRewrittenAfterRedisLosesOrRestoresData) {
   ASSERT_TRUE(await([&] { return server_->integer({"SISMEMBER", "p:tensors", "old"}) == 1; }));
   server_->command({"FLUSHALL"});
   EXPECT_TRUE(await([&] { return server_->integer({"SISMEMBER", "p:tensors", "old"}) == 1; })) << daemon->err();
-  // A server that restarts at once with saved data: only the lost connection reveals the restart.
+  // If a server restarts at once with saved data, only the lost connection reveals the restart.
   server_->command({"SAVE"});
   store.remove("old");
   store.create("new", {Dtype::u8, {1}, {}});

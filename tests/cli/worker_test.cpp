@@ -135,7 +135,7 @@ TEST_P(WorkerTest, WorkerDropsGarbageAndContinues) {
   }
 }
 
-TEST_P(WorkerTest, TerminatedWorkerAnswersWhatItHolds) {
+TEST_P(WorkerTest, TerminatedWorkerAnswersTheTasksThatItHolds) {
   constexpr std::uint64_t kAll = 3000;
   const auto worker = start();
   for (std::uint64_t i = 0; i < kAll; ++i) push(encode(id_of(0, i), {static_cast<std::uint32_t>(i)}));

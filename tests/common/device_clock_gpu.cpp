@@ -21,7 +21,7 @@ class GpuClock : public testing::Test {
   std::unique_ptr<Device> device;
 };
 
-TEST_F(GpuClock, MapsToHostTimeWithinTwoMicroseconds) {
+TEST_F(GpuClock, ClockMapsToHostTimeWithinTwoMicroseconds) {
   const ClockReading first = device->read_clock();
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   const ClockReading middle = device->read_clock();
@@ -29,8 +29,8 @@ TEST_F(GpuClock, MapsToHostTimeWithinTwoMicroseconds) {
   const ClockReading last = device->read_clock();
   const ClockMap map(first, last);
   const auto off = static_cast<double>(static_cast<std::int64_t>(map.to_host(middle.device_ns) - middle.host_ns));
-  std::printf("within %.0f, %.0f, %.0f ns; drift %.3f ppm; in between %.0f ns off\n", first.within_ns, middle.within_ns,
-              last.within_ns, map.drift_ppm(), off);
+  std::printf("within %.0f, %.0f, %.0f ns; drift %.3f ppm; middle reading off by %.0f ns\n", first.within_ns,
+              middle.within_ns, last.within_ns, map.drift_ppm(), off);
   EXPECT_LT(map.within_ns(), 2000);
   EXPECT_GT(map.within_ns(), 10);  // a lower value would imply a signal faster than light
   EXPECT_LT(std::abs(map.drift_ppm()), 200);
@@ -39,7 +39,7 @@ TEST_F(GpuClock, MapsToHostTimeWithinTwoMicroseconds) {
 }
 
 /// Events and kernels report times of the same clock, in the order in which they were queued.
-TEST_F(GpuClock, IsSharedByEventsAndKernels) {
+TEST_F(GpuClock, ClockIsSharedByEventsAndKernels) {
   const auto echo = Workloads::instance().get("--workload", "echo").make({});
   StageClock stages(*device, 1, 1);
   stages.sample(1);

@@ -16,7 +16,7 @@ TEST(Expression, ValuesAreInSecondsAndPerSecond) {
   EXPECT_DOUBLE_EQ(*(given("batch", 4) * ceiling_of("bus_bytes_per_second") / given("bytes", 100)).value(kLimits), 2e9);
 }
 
-TEST(Expression, HasNoValueIfALimitWasNotMeasured) {
+TEST(Expression, ExpressionHasNoValueIfALimitWasNotMeasured) {
   EXPECT_FALSE((floor_of("trip_ns") + floor_of("other_ns")).value(kLimits));
   EXPECT_FALSE((1 / ceiling_of("other_per_second")).value(kLimits));
 }

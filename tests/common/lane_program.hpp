@@ -164,7 +164,8 @@ class LaneProgram : public ModelProgram {
     if (!right) Explorer::current().fail(what);
   }
 
-  /// Waits after a poll that found nothing. The thread is at the head of its loop; `state` is all that it knows.
+  /// Waits after a poll that found nothing. The thread is at the head of its loop; `state` is all that the thread
+  /// knows.
   static void wait(std::uint64_t state) {
     Explorer::current().mark(state);
     Memory::pause();

@@ -46,7 +46,7 @@ TEST_F(LaunchableOnGpu, WritesTheSameBytesAsTheCpu) {
 TEST_F(LaunchableOnGpu, CapturedLaunchRunsOnEachGraphLaunch) {
   const auto graph = device->capture([&](Stream& captured) { captured.launch(kernel.on(id.data(), item.data())); });
   stream->synchronize();
-  EXPECT_FALSE(is_generated()) << "captured work does not run during the capture";
+  EXPECT_FALSE(is_generated()) << "captured work must not run during the capture";
   for (int i = 0; i < 2; ++i) {
     stream->fill(item.data(), 0, item.size());
     EXPECT_FALSE(is_generated());

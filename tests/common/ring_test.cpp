@@ -52,9 +52,9 @@ TEST(Ring, ReservationsNeverWrap) {
   server.complete(6);
   collector.poll(8);
   collector.release(6);
-  EXPECT_EQ(producer.reserve(8).count, 2u) << "a reservation ends at the last slot";
+  EXPECT_EQ(producer.reserve(8).count, 2u) << "a reservation must end at the last slot";
   producer.publish(2);
-  EXPECT_EQ(producer.reserve(8).count, 6u) << "the next one starts at the first slot";
+  EXPECT_EQ(producer.reserve(8).count, 6u) << "the next reservation must start at the first slot";
 }
 
 TEST(Ring, StopWhenDoneServesPublishedMessages) {
@@ -70,7 +70,7 @@ TEST(Ring, StopWhenDoneServesPublishedMessages) {
   EXPECT_TRUE(server.ended());
 }
 
-TEST(Ring, StopNowEndsWithMessagesWaiting) {
+TEST(Ring, StopNowEndsTheServerWhileMessagesWait) {
   Ring ring(8);
   RingProducer producer(ring.view);
   RingServer server(ring.view);
@@ -117,7 +117,7 @@ TEST(Ring, ResultsStayUntilReleased) {
   server.take(server.waiting());
   server.complete(3);
   const ConstMessages first = collector.poll(2);
-  EXPECT_EQ(collector.poll(2).base, first.base) << "polling again returns the same results";
+  EXPECT_EQ(collector.poll(2).base, first.base) << "polling again must return the same results";
   collector.release(1);
   EXPECT_EQ(collector.poll(8).base, first.base + Ring::kStride);
   EXPECT_EQ(collector.poll(8).count, 2u);

@@ -21,7 +21,7 @@ int listen_on(const std::filesystem::path& path) {
   return listener;
 }
 
-TEST(Listens, IsFalseOnceTheListenerIsClosedThoughItsProcessLives) {
+TEST(Listens, ClosedListenerIsNotReportedEvenIfItsProcessLives) {
   const SocketFolder folder;
   const auto path = folder / "s";
   EXPECT_FALSE(listens(path));
@@ -32,14 +32,14 @@ TEST(Listens, IsFalseOnceTheListenerIsClosedThoughItsProcessLives) {
   EXPECT_FALSE(listens(path));
 }
 
-TEST(Listens, DoesNotWaitForAProcessThatAcceptsNothing) {
+TEST(Listens, ListensDoesNotWaitForAProcessThatAcceptsNothing) {
   const SocketFolder folder;
   const int listener = listen_on(folder / "s");
   for (int i = 0; i < 5; ++i) EXPECT_TRUE(listens(folder / "s")) << i << " connections wait";
   close(listener);
 }
 
-TEST(Listens, IsFalseForAPathThatNoSocketCanHave) { EXPECT_FALSE(listens(std::string(200, 'x'))); }
+TEST(Listens, TooLongPathHasNoListener) { EXPECT_FALSE(listens(std::string(200, 'x'))); }
 
 }  // namespace
 }  // namespace feedrate

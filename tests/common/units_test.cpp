@@ -49,5 +49,14 @@ TEST(Units, NumbersAreFormattedWithUnits) {
   EXPECT_EQ(format_ns(12'340), "12.3 µs");
 }
 
+TEST(Units, NoFigureIsInScientificNotation) {
+  EXPECT_EQ(format_si(999.4), "999 ");
+  EXPECT_EQ(format_si(999.6), "1 k");
+  EXPECT_EQ(format_si(999.9e9), "1 T");
+  EXPECT_EQ(format_si(1979e12), "1979 T");
+  EXPECT_EQ(format_ns(999.7), "1 µs");
+  EXPECT_EQ(format_ns(1234e9), "1234 s");
+}
+
 }  // namespace
 }  // namespace feedrate

@@ -73,7 +73,7 @@ TEST(Additions, TransferAxisAppliesOnlyToItsTransfer) {
   EXPECT_FALSE(run_cell(session, point)["params"].contains("copies_each"));
 }
 
-TEST(Additions, CatalogueListsThem) {
+TEST(Additions, CatalogueListsAllAdditions) {
   const Json all = catalogue();
   EXPECT_EQ(named(all["queues"], "mailbox")["axes"], Json::array({"resend-every"}));
   EXPECT_EQ(named(all["axes"], "resend-every")["owners"], Json::array({"mailbox"}));

@@ -248,7 +248,7 @@ const Axes<ServiceOptions>& service_options() {
 int serve_depot(const std::vector<std::string>& arguments) {
   if (arguments.size() != 1) throw BadInput("ARGUMENT", "", "the path of the socket");
   signal(SIGTERM, SIG_DFL);
-  prctl(PR_SET_PDEATHSIG, SIGTERM);  // even if the session that started it is killed
+  prctl(PR_SET_PDEATHSIG, SIGTERM);  // ends this process even if the session that started it is killed
   Server(arguments[0]).run();
   return 0;
 }

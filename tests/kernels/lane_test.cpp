@@ -83,7 +83,7 @@ const Workload& echo() {
   static const auto workload = Workloads::instance().get("--workload", "echo").make({});
   return *workload;
 }
-/// Pseudo-random length of a message. It follows from the id, so that the collector knows it as well.
+/// Pseudo-random length of a message. It is derived from the id, so the collector knows it as well.
 std::uint32_t length_of(std::uint64_t id) { return static_cast<std::uint32_t>(mix64(id) % (kLongest + 1)); }
 constexpr std::uint64_t kLaneSeed = 5;
 
@@ -282,7 +282,7 @@ TEST_P(Lane, FullLaneHasNoRoomUntilResultsAreReleased) {
   EXPECT_TRUE(producer.reserve(1).empty());
   Backoff backoff;
   while (collector.poll(16).empty()) backoff.wait();
-  EXPECT_TRUE(producer.reserve(1).empty()) << "results hold their slots until they are released";
+  EXPECT_TRUE(producer.reserve(1).empty()) << "results must hold their slots until they are released";
   CollectedLane(collector, GetParam().results, 2).collect(0, 4);
   EXPECT_EQ(producer.reserve(16).count, 4u);
 }
@@ -326,7 +326,7 @@ TEST_P(LaneOfMany, PollersThatNeverClaimDoNotParkABusyLane) {
       const ConstMessages results = collector.poll(1);
       if (results.empty()) {
         if (SystemMemory::load_acquire(memory.parking.parked) != 0) {
-          ASSERT_GT(now_ns() - last, kPatience / 2) << "left while messages were arriving, at " << next;
+          ASSERT_GT(now_ns() - last, kPatience / 2) << "a poller left while messages were arriving, at " << next;
           GTEST_SKIP() << "this machine was too busy to send in time";
         }
         std::this_thread::yield();
@@ -339,7 +339,7 @@ TEST_P(LaneOfMany, PollersThatNeverClaimDoNotParkABusyLane) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   while (SystemMemory::load_acquire(memory.parking.parked) == 0) std::this_thread::yield();
-  EXPECT_EQ(memory.parking.position, next) << "the pollers leave once no messages arrive";
+  EXPECT_EQ(memory.parking.position, next) << "the pollers must leave once no messages arrive";
 }
 
 INSTANTIATE_TEST_SUITE_P(Axes, Lane, testing::ValuesIn(all_axes()),

@@ -194,13 +194,13 @@ bool inexact_is_right() {
   return all_match(workload, 1, 0, 64, slots.results);
 }
 
-TEST(Tolerance, OfAWorkloadIsApplied) {
+TEST(Tolerance, ToleranceOfAWorkloadIsApplied) {
   EXPECT_TRUE(inexact_is_right<0>());
   EXPECT_TRUE(inexact_is_right<1>());
   EXPECT_FALSE(inexact_is_right<2>());
 }
 
-TEST(Tolerance, IsAbsoluteRelativeOrInUlps) {
+TEST(Tolerance, ToleranceIsAbsoluteRelativeOrInUlps) {
   EXPECT_TRUE((Tolerance{.absolute = 0.1}.allows(1.0f, 1.09f)));
   EXPECT_FALSE((Tolerance{.absolute = 0.1}.allows(1.0f, 1.11f)));
   EXPECT_TRUE((Tolerance{.relative = 0.01}.allows(1000.0f, 1009.0f)));

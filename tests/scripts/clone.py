@@ -1,6 +1,6 @@
 """A fake clone: the real scripts, with fake programs that only record their arguments.
 
-The fakes of cmake, ctest, g++, apt-get, dpkg, nvidia-smi, nvcc and python3 come first on PATH; the machine's own
+The fakes of cmake, ctest, g++, apt-get, dpkg, nvidia-smi, nvcc and python3 are first on PATH; the machine's own
 versions of these programs are neither used nor needed.
 """
 

@@ -112,7 +112,7 @@ def test_complete_sweep_is_recorded_next_to_its_rows(place):
     assert f"--output=rows/{report.stem}" in options
     assert not [option for option in options if option.startswith("--capture-range")]
     assert place.arguments_of("feedrate")[2:] == ["--out", "rows", "--seconds", "1"]
-    assert not list(place.folder.glob("tmp.*")), "no temporary files are left"
+    assert not list(place.folder.glob("tmp.*")), "temporary files were left"
 
 
 @pytest.mark.parametrize("cell", [["--profile-cell", "3"], ["--profile-cell=3"]])
@@ -160,7 +160,7 @@ def test_signal_reaches_the_sweep_once(place, options, number):
     process.communicate(timeout=20)
     assert process.returncode == 130
     assert (place.log / "signals").read_text() == number.name
-    assert bool(list((place.folder / "rows").glob("*.nsys-rep"))) == bool(options), "the report is still written"
+    assert bool(list((place.folder / "rows").glob("*.nsys-rep"))) == bool(options), "the report must still be written"
 
 
 def test_signal_during_the_start_of_nsys_is_not_lost(place):

@@ -1,4 +1,4 @@
-"""Tests of the way from a clone to a report: installed packages, configuration, builds and messages."""
+"""Tests of the steps from a clone to a report: package installation, configuration, builds and messages."""
 
 import os
 import pty
@@ -12,7 +12,7 @@ import pytest
 from clone import MAIN, SOURCE, TESTS, Clone
 
 ROOT = os.geteuid() == 0
-# A command prefix for a user without write access: nothing, or for root, who may write everywhere, another user.
+# A command prefix that runs a command without root's right to write everywhere; empty if the user is not root.
 USER = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups") if ROOT else ()
 
 
@@ -63,7 +63,7 @@ def test_terminal_shows_build_progress_on_one_line(clone):
     assert process.wait(60) == 0, said
     (line,) = [line for line in said.decode().split("\n") if "steps" in line]
     assert line.count("\r\x1b[Kfeedrate: building release: ") >= 4
-    assert re.search(r"4 of 4 steps[^\x1b]*\r\x1b\[K", line), "the line is erased at the end"
+    assert re.search(r"4 of 4 steps[^\x1b]*\r\x1b\[K", line), "the line must be erased at the end"
 
 
 def test_failed_build_shows_the_end_of_its_output(clone):

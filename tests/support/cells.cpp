@@ -33,7 +33,8 @@ std::vector<Case> cases_for(const std::string& queue, const std::string& device)
   const auto per_transfer = [&](const std::string& name, std::uint64_t n, auto&& change) {
     if (!transfers) return add(name, n, change);
     for (const auto& [transfer, entry] : Transfers::instance().entries()) {
-      // To a transfer, batches of all brokers are alike. With a server, one transfer of each kind is therefore enough.
+      // A transfer treats the batches of all brokers alike. For queues with a server, one transfer of each kind is
+      // therefore enough.
       if (redis && transfer != "pageable" && transfer != "pinned" && transfer != "mapped" && transfer != "gather")
         continue;
       add(name + "_" + transfer, n, [&, &transfer = transfer](Point& p) {

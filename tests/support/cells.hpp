@@ -29,7 +29,7 @@ inline Json run_cell(const Point& point, const RunSettings& settings) {
   return run_cell(session, point);
 }
 
-/// Expects that all messages of the row came back exactly once and correct, and that the row has a throughput.
+/// Expects that all messages of the row came back exactly once and were correct, and that the row has a throughput.
 inline void expect_clean(const Json& row) {
   // A row is invalid near the load generator's own limit or alongside other work. Its messages can still be correct.
   const bool disturbed = row["cause"] == "driver_unknown" || row["cause"] == "disturbed";

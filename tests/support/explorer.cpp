@@ -184,7 +184,7 @@ struct Explorer::Impl {
     }
     return trail[depth++].chosen;
   }
-  /// Orders interchangeable threads by what each thread knows and where it is.
+  /// Orders interchangeable threads by each thread's knowledge and position.
   ThreadOrder order() const {
     ThreadOrder order;
     std::iota(order.begin(), order.end(), std::uint8_t{0});
@@ -248,8 +248,8 @@ struct Explorer::Impl {
   ModelValue load(const void* address, bool acquire) {
     const std::size_t l = location_of(address);
     // Loading a value that is already old has the same effect now or later. A value that becomes old while the thread
-    // waits for its turn is loaded in the execution in which its turn comes earlier. So a load either returns one of
-    // the old values at once or, when the thread's turn comes, the newest value.
+    // waits for its turn is loaded in the execution in which its turn is earlier. So a load either returns one of the
+    // old values at once or, at the thread's turn, the newest value.
     const std::size_t known_from = me().view.at[l], newest = words.newest(l);
     me().location = l;
     std::size_t at = newest;

@@ -57,7 +57,7 @@ class FaultyDevice final : public DeviceAround {
   struct FaultyGraph final : GraphAround {
     FaultyGraph(Faults& faults, std::unique_ptr<Graph> graph) : GraphAround(std::move(graph)), faults(faults) {}
     void launch(Stream& stream) override {
-      Faults::pass(faults.copy, "cudaGraphLaunch");  // stands for the copies in the graph
+      Faults::pass(faults.copy, "cudaGraphLaunch");  // represents the copies in the graph
       GraphAround::launch(stream);
     }
     Faults& faults;

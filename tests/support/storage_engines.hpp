@@ -19,7 +19,7 @@ namespace feedrate::test {
 /// The names of the engines that move blocks of files. Engines on devices have tests of their own.
 inline std::vector<std::string> file_engines() {
   std::vector<std::string> names = storage::Engines::instance().list();
-  std::erase_if(names, [](const auto& name) { return storage::Engines::instance().get("", name).on_devices; });
+  std::erase_if(names, [](const auto& name) { return storage::Engines::instance().get("", name).own_storage; });
   return names;
 }
 
@@ -57,7 +57,7 @@ class EngineChecks {
       EXPECT_EQ(wrong_words(device_, request->device, request->bytes, kKey + request->file, request->offset), 0u)
           << end.id;
       EXPECT_NE(wrong_words(device_, request->device, request->bytes, kKey + request->file, request->offset + 8), 0u)
-          << "the check finds a shifted block";
+          << "the check must find a shifted block";
     }
   }
 
@@ -148,7 +148,7 @@ class EngineChecks {
 
  private:
   storage::EnginePoint point(storage::Operation operation, bool direct) const {
-    return {operation, direct, kBlock, kDepth, std::string(device_.kind()), {}};
+    return {operation, direct, kBlock, kDepth, std::string(device_.kind()), own()};
   }
   std::unique_ptr<storage::Engine> open(std::span<const storage::File> files, storage::Operation operation,
                                         bool direct) {
@@ -157,8 +157,11 @@ class EngineChecks {
                         .operation = operation,
                         .direct = direct,
                         .block = kBlock,
-                        .depth = kDepth});
+                        .depth = kDepth,
+                        .own = own()});
   }
+  /// Values of engines' own axes that the checks need.
+  static Values own() { return {{"ring-issue", std::string("host")}, {"gpu-threads", std::uint64_t{128}}}; }
   static std::vector<storage::Completion> run(storage::Engine& engine, std::span<const storage::Request> requests) {
     std::vector<storage::Completion> all;
     std::size_t next = 0;
@@ -172,7 +175,7 @@ class EngineChecks {
       all.insert(all.end(), ended.begin(), ended.begin() + count);
       if (count == 0) backoff.wait();
     }
-    EXPECT_EQ(all.size(), requests.size()) << "every request ends once";
+    EXPECT_EQ(all.size(), requests.size()) << "every request must end exactly once";
     std::ranges::sort(all, {}, &storage::Completion::id);
     EXPECT_TRUE(std::ranges::adjacent_find(all, {}, &storage::Completion::id) == all.end());
     return all;

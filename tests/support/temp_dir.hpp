@@ -6,7 +6,8 @@
 
 namespace feedrate::test {
 
-/// A temporary directory that is removed with its contents. Its name is short, because it may contain Unix sockets.
+/// A temporary directory that is removed with its contents. Its name is short, because it may be part of the path of a
+/// Unix socket.
 class TempDir {
  public:
   TempDir() {

@@ -82,8 +82,8 @@ def named(point, figures: str) -> str:
 
 
 def pairs_said(matched, without: int, metrics: list) -> str:
-    """States how many pairs the points have, and which points have fewer than half of theirs, so that their ratios are
-    unreliable."""
+    """States how many pairs the points have, and which points have fewer than half of their pairs, so that their ratios
+    are unreliable."""
     used = sorted(used for used, _ in matched["pairs"])
     said = f"{len(matched)} points with {used[0]} to {used[-1]} pairs, {statistics.median(used):g} at the median, "
     said += f"{without} without any."

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # Tests whether two workers on two GPUs of one host serve a queue at twice the rate of one worker, on GPU-bound work:
 #   tests/trials/two_workers.sh FEEDRATE ROWS.jsonl [ROUNDS]
-# Each round measures one worker and then two workers, with a benchmark that has no worker of its own. The rows go to
+# Each round measures one worker and then two workers, with a benchmark that runs no worker itself. The rows go to
 # ROWS.jsonl; two_workers.py summarises them. Needs redis-server (FEEDRATE_REDIS_SERVER, or on the PATH) and two GPUs.
 # With TWO_WORKERS_DEVICE=cpu both workers run on the CPU device, which tests only the script itself.
 set -euo pipefail
 (($# >= 2)) || { echo "usage: $0 FEEDRATE ROWS.jsonl [ROUNDS]" >&2; exit 2; }
 feedrate=$1 rows=$2 rounds=${3:-5}
 device=${TWO_WORKERS_DEVICE:-cuda} server=${FEEDRATE_REDIS_SERVER:-redis-server}
-# The chain is so long that each batch keeps a kernel busy for milliseconds, one batch after another: the GPU is the
-# bound, and the host is idle in the meantime.
+# The chain is so long that each batch keeps a kernel busy for milliseconds, one batch after another, so the GPU is the
+# bound and the host is idle in the meantime.
 work=(--queue redis_reliable --transfer mapped --streams 1 --workload fma_chain --payload 64 --batch 4
   --flops-per-byte "${TWO_WORKERS_FLOPS:-65536}")
 folder=$(mktemp -d)

@@ -25,11 +25,11 @@ class DeadLetterBox {
  public:
   virtual ~DeadLetterBox() = default;
   virtual std::uint64_t count() = 0;
-  /// Visits up to `most` letters, oldest first. Returns how many it visited.
+  /// Visits up to `most` letters, oldest first. Returns the number visited.
   virtual std::size_t for_each(std::uint64_t most, const std::function<void(const DeadLetter&)>&) = 0;
   virtual std::optional<DeadLetter> find(const std::string& letter_id) = 0;
-  /// Returns a task to its queue as if it had never been delivered. False if the letter does not exist. Throws Failure
-  /// if the letter does not hold a message.
+  /// Returns a task to its queue as if it had never been delivered. Returns false if the letter does not exist. Throws
+  /// Failure if the letter does not hold a message.
   virtual bool requeue(const std::string& letter_id) = 0;
   virtual bool purge(const std::string& letter_id) = 0;
 };

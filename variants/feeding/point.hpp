@@ -26,7 +26,7 @@ struct Point : LoadShape {
   unsigned workers = 1;                ///< threads between a broker queue and the device
   unsigned block = 256;                ///< GPU threads per block
   std::size_t capacity = 0;            ///< messages per producer that a queue holds before it is full; 0 = the window
-  std::string touch = "all";           ///< bytes of a message that the host writes and checks; "stamp": a few of most
+  std::string touch = "all";           ///< message bytes that the host writes and checks; "stamp": only a few of most
   Values own = {};                     ///< values of the queue's, the transfer's and the workload's own axes
 
   friend bool operator==(const Point&, const Point&) = default;

@@ -22,8 +22,8 @@ namespace feedrate {
 class Producer {
  public:
   virtual ~Producer() = default;
-  /// Returns up to `n` messages to be written in place. Empty means that the queue is full: try again later; nothing is
-  /// ever dropped. Repeated calls return the same messages until the next publish.
+  /// Returns up to `n` messages to be written in place; none if the queue is full. In that case, try again later:
+  /// nothing is ever dropped. Repeated calls return the same messages until the next publish.
   virtual Messages reserve(std::size_t n) = 0;
   /// Sends the first `n` reserved messages.
   virtual void publish(std::size_t n) = 0;
@@ -59,7 +59,7 @@ class Queue {
   /// Stops the serving side; with `drain`, only after all accepted messages are served and can be collected (a broker
   /// may keep the rest). Safe to call twice.
   virtual void stop(bool drain) = 0;
-  /// Throws Failure if the serving side has broken. The load generator calls it at intervals.
+  /// Throws Failure if the serving side has failed. The load generator calls this function at intervals.
   virtual void check() {}
   virtual Cost cost() const = 0;
   virtual Choices choices() const { return {}; }
@@ -79,7 +79,7 @@ struct QueueConfig {
   /// but whose results are compared. May be empty.
   std::function<void(std::uint64_t first_id, const Messages&)> answers = {};
   WorkerMetrics* metrics = nullptr;  ///< counters of a worker in a separate process; may be null
-  bool resumed = false;              ///< for a worker in a separate process: it continues after it lost its server
+  bool resumed = false;              ///< for a worker in a separate process: it continues after losing its server
 
   std::size_t in_stride() const { return stride_of(point.payload); }
   std::size_t out_stride() const { return stride_of(workload.result_bytes(point.payload)); }
@@ -87,8 +87,8 @@ struct QueueConfig {
 
 class Broker;  // variants/feeding/worker.hpp
 
-/// How often a message that is sent once is served if a fault occurs. Losses and duplicates that the guarantee allows
-/// do not fail a cell; they are counted and shown.
+/// Number of times that a message sent once is served if a fault occurs. Losses and duplicates that the guarantee
+/// allows do not fail a cell; they are counted and shown.
 enum class Delivery {
   exactly_once,   ///< in process: a fault ends the process
   at_most_once,   ///< a fault may lose a message; none is delivered twice
@@ -130,11 +130,11 @@ struct QueueEntry {
   bool uses_transfer = false;
   std::string service = {};  ///< name of the service that it needs
   bool resident = false;     ///< whether a resident kernel serves it
-  bool works =
-      true;  ///< false: no messages are transferred; results carry no ids, and comparing them only takes its time
+  /// False if the queue transfers no messages. Its results have no ids; comparing them only adds the usual cost.
+  bool works = true;
   std::vector<Axis> axes = {};  ///< the queue's own axes
   std::function<std::unique_ptr<Queue>(const QueueConfig&)> make;
-  /// Chooses the values that the point leaves open. Returns why the point is invalid; empty if it is valid.
+  /// Chooses the values that the point leaves open. Returns the reason why the point is invalid; empty if it is valid.
   std::function<std::string(Point&, Device&, const Workload&)> why_unsupported = {};
   /// Measures the limits that only this queue needs.
   std::function<void(LimitList&)> limits = {};
@@ -155,7 +155,7 @@ std::string names_of_queues(bool (*holds)(const QueueEntry&));
 /// The names of the services that these queues need.
 std::set<std::string> services_of_queues(bool (*holds)(const QueueEntry&));
 
-/// Why `slots` slots for messages and the same number for results cannot be allocated; empty if they can.
+/// Reason why `slots` slots for messages and the same number for results cannot be allocated; empty if they can.
 std::string why_too_many_slots(std::size_t slots, std::size_t message_bytes, std::size_t result_bytes);
 
 /// A `make` that constructs Q from its config.

@@ -28,8 +28,8 @@ struct Batch {
 class Transfer {
  public:
   virtual ~Transfer() = default;
-  /// True if the batch was accepted; `poll` will return it. False, without any effect, if the transfer is busy; poll
-  /// first.
+  /// Returns true if the batch was accepted; `poll` will return it. Returns false, without any effect, if the transfer
+  /// is busy; poll first.
   virtual bool submit(const Batch&) = 0;
   /// Returns a batch whose results have arrived, if there is one. Batches may be returned in any order.
   virtual std::optional<Batch> poll() = 0;
@@ -47,12 +47,12 @@ struct TransferConfig {
   unsigned block;
   Values own = {};  ///< values of the transfer's own axes
   Limits limits = {};
-  const Point* point = nullptr;  ///< for transfers that choose by it; may be null
+  const Point* point = nullptr;  ///< for transfers whose choices depend on it; may be null
 };
 
-/// The time for a batch according to the machine's limits; `auto` chooses by it.
+/// The time for a batch according to the machine's limits, from which `auto` chooses.
 struct BatchTime {
-  /// Time until the next batch can follow: of the worker's thread, the bus or the GPU, whichever is longest.
+  /// Time until the next batch can follow: the longest of the times of the worker's thread, the bus and the GPU.
   double busy_ns;
   /// Time from the first call until the results have arrived, with nothing else in flight.
   double lone_ns;
@@ -67,11 +67,11 @@ struct TransferEntry {
   std::function<std::unique_ptr<Transfer>(const TransferConfig&)> make;
   /// States the GPU limits that bound the transfer at a point.
   std::function<void(const BoundedPoint&, Bounds&)> bounds = {};
-  /// Why the transfer cannot run on this device; empty if it can.
+  /// Reason why the transfer cannot run on this device; empty if it can.
   std::function<std::string(const DeviceInfo&)> why_unsupported = {};
   /// Returns nothing if the required limits are unknown. Without this function, `auto` never chooses the transfer.
   std::function<std::optional<BatchTime>(const BoundedPoint&, const Limits&)> batch_time = {};
-  /// Settings of its own axes that `auto` compares for lone messages, in addition to the defaults.
+  /// Settings of the transfer's own axes that `auto` compares for lone messages, in addition to the defaults.
   std::vector<Values> alone = {};
   /// The transfer's own axes that affect its speed, with the values that a search for the best settings tries.
   std::vector<AxisValues> search = {};

@@ -16,7 +16,8 @@ namespace feedrate {
 class Broker {
  public:
   virtual ~Broker() = default;
-  /// Returns a batch to work on, if messages wait. Never blocks. The transfer's depth limits the batches in flight.
+  /// Returns a batch to work on, if messages are waiting. Never blocks. The transfer's depth limits the batches in
+  /// flight.
   virtual std::optional<Batch> fetch() = 0;
   /// Takes a fetched batch, with its results in `out`. Batches are completed in the order of fetching, or as they
   /// finish if the broker accepts any order.
@@ -24,7 +25,8 @@ class Broker {
   virtual bool takes_any_order() const { return false; }
   /// Sends data that could not be sent at once. Never blocks.
   virtual void progress() {}
-  /// Accepts no new work: fetch returns only messages that the broker already holds. False until nothing is left.
+  /// Accepts no new work: fetch returns only messages that the broker already holds. Returns false until nothing is
+  /// left.
   virtual bool finish() { return true; }
 };
 
@@ -33,7 +35,7 @@ class Worker {
  public:
   Worker(Broker& broker, Transfer& transfer, StageClock* stages = nullptr)
       : broker_(broker), transfer_(transfer), stages_(stages) {}
-  /// Returns when `stop` was requested and all fetched batches are completed, or at once on `abandon`.
+  /// Returns when `stop` has been requested and all fetched batches are completed, or at once on `abandon`.
   void run(const std::stop_token& stop, const std::stop_token& abandon);
   std::uint64_t served() const { return served_; }
 

@@ -34,20 +34,19 @@ struct Config {
 /// The information with which an importer opens a tensor for the first time. The exporter keeps the descriptor.
 using Ticket = tensors::Handle;
 
-/// The side that owns the tensors, which are numbered from 0. One thread.
+/// The side that owns the tensors, which are numbered from 0. Used by one thread.
 class Exporter {
  public:
   virtual ~Exporter() = default;
   /// Creates a tensor and returns its address in the exporter's device memory.
   virtual std::byte* create(unsigned tensor) = 0;
   virtual Ticket ticket(unsigned tensor) = 0;
-  /// Makes the tensor's current contents available to importers. The writes of the exporter's device have
-  /// ended.
+  /// Makes the tensor's current contents available to importers. The exporter's device must have finished writing.
   virtual void offer(unsigned /*tensor*/) {}
   virtual void destroy(unsigned tensor) = 0;
 };
 
-/// The side that computes. One thread.
+/// The side that computes. Used by one thread.
 class Importer {
  public:
   virtual ~Importer() = default;
@@ -55,7 +54,7 @@ class Importer {
   /// Returns an offered tensor, in memory that the importer's device can read; copies that are still needed are queued
   /// on the stream.
   virtual const std::byte* take(unsigned tensor, Stream&) = 0;
-  /// Closes a tensor. No work that uses it is still running.
+  /// Closes a tensor. No work that uses it may still be running.
   virtual void close(unsigned tensor) = 0;
 };
 
@@ -70,7 +69,7 @@ struct Entry {
   std::string description;
   Copies copies;
   std::string service = {};  ///< name of the service that the way needs
-  /// Why the way cannot be used; empty if it can.
+  /// Reason why the way cannot be used; empty if it can.
   std::function<std::string(const Setting&)> why_unsupported = {};
   std::function<std::unique_ptr<Exporter>(const Config&)> exporter;
   std::function<std::unique_ptr<Importer>(const Config&)> importer;

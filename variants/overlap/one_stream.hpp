@@ -5,7 +5,7 @@
 namespace feedrate {
 
 /// All stages of all items run in order on one stream, with one buffer between two consecutive stages. `early`: each
-/// kernel is launched before its predecessor has ended, and waits for the predecessor itself.
+/// kernel is launched before its predecessor has ended and itself waits for that predecessor.
 template <bool early>
 class OneStreamForAll final : public Strategy {
  public:

@@ -87,7 +87,7 @@ class StagesOnPeers final : public Strategy {
   std::vector<OfStage> stages_;
 };
 
-/// Why the two devices cannot pass items on; empty if they can.
+/// Reason why the two devices cannot pass items on; empty if they can.
 inline std::string why_unsupported_peers(const PipelineShape& shape, std::span<Device* const> devices) {
   for (const StagePlan& stage : shape.stages) {
     if (is_copy(stage.role)) return "strategies of two GPUs run kernels only; this pipeline copies from or to the host";

@@ -23,7 +23,7 @@ struct StagePlan {
 struct PipelineEntry {
   std::string description;
   std::vector<Axis> axes = {};  ///< the pipeline's own axes
-  /// The stages in order, at least two. The first one takes its item from the host or generates it; the last one
+  /// The stages in order, at least two. The first stage takes its item from the host or generates it; the last stage
   /// produces a result.
   std::function<std::vector<StagePlan>(const Values& own)> stages;
 };
@@ -64,7 +64,7 @@ class Pipeline {
   /// Queues a stage's work on an item. It reads `in` and writes `out`: buffers, the item's source for stage 0, or the
   /// item's result for the last stage. `early`: use Stream::launch_early.
   void enqueue(Stream&, unsigned stage, const std::byte* in, std::byte* out, bool early = false) const;
-  /// The same as a node of a graph.
+  /// Adds the same work to a graph as a node.
   Graph::Node add(Graph&, unsigned stage, const std::byte* in, std::byte* out,
                   std::span<const Graph::Node> after) const;
   /// The outcome of a run: the number of items with a wrong result, and a description of the first error.

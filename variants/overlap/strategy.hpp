@@ -24,7 +24,7 @@ struct StrategyConfig {
   std::span<Device* const> devices;  ///< the pipeline's device, then others if the strategy uses more than one
   unsigned items;                    ///< maximum number of items in a run
   Values own = {};                   ///< values of the strategy's own axes
-  /// One of the entry's `waits` to be left out: a planted fault, for tests.
+  /// One of the entry's `waits` to leave out: a planted fault, for tests.
   std::string without = {};
 
   Device& device() const { return *devices.front(); }
@@ -39,15 +39,15 @@ struct StrategyEntry {
   std::vector<std::string> waits = {};
   /// Number of item buffers between two stages, which determines the device memory that it needs.
   std::function<unsigned(const Values& own)> buffers;
-  /// Why it cannot run on a device like this; empty if it can.
+  /// Reason why it cannot run on such a device; empty if it can.
   std::function<std::string(const DeviceInfo&)> unavailable = [](const DeviceInfo&) { return std::string(); };
-  /// Why it cannot run this pipeline on devices that it is available on; empty if it can.
+  /// Reason why it cannot run this pipeline on devices on which it is available; empty if it can.
   std::function<std::string(const PipelineShape&, std::span<Device* const>)> why_unsupported = {};
   std::function<std::unique_ptr<Strategy>(const StrategyConfig&)> make;
   /// Number of blocks that its own kernel keeps resident for an entire run; unset: none.
   std::function<unsigned(const PipelineShape&)> resident_blocks = {};
 };
-/// Why a strategy cannot run this pipeline on these devices; empty if it can.
+/// Reason why a strategy cannot run this pipeline on these devices; empty if it can.
 inline std::string why_unsupported(const StrategyEntry& strategy, const PipelineShape& shape,
                                    std::span<Device* const> devices) {
   if (auto reason = strategy.unavailable(devices.front()->info()); !reason.empty()) return reason;

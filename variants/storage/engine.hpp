@@ -62,8 +62,30 @@ class Engine {
   virtual void flush() {}
   /// Writes the completions of requests that have ended to `ended`; returns their number. Does not wait.
   virtual std::size_t poll(std::span<Completion> ended) = 0;
+  /// Closes the files and opens them again, as in a program that reads many files with one engine. Returns false if the
+  /// engine must be constructed again instead. Call it only while no request is in flight.
+  virtual bool reopen() { return false; }
   /// The path of the bytes, as far as the engine knows it for certain: "mode" and other keys. For rows.
   virtual std::map<std::string, std::string> path() const { return {}; }
+};
+
+/// Blocks that device threads read and check by themselves.
+struct DeviceAccesses {
+  std::span<const std::uint32_t> order;  ///< numbers of blocks, across the files laid end to end; repeats
+  std::uint64_t blocks_per_file = 0, shift = 0;
+  std::span<const std::uint64_t> keys;  ///< the key of each file's contents (kernels/storage/content.hpp)
+  bool once = false;                    ///< each block is accessed at most once
+  double seconds = 0;
+  std::function<bool()> stop = [] { return false; };
+};
+
+/// Accesses whose blocks were correct.
+struct DeviceAccessResult {
+  double seconds = 0;  ///< by the device's clock
+  std::uint64_t ended = 0, hits = 0, loads = 0;
+  /// Times in ns from the lookup of a block that was read from storage until it was checked, each with its number.
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> latency = {};
+  std::map<std::string, std::string> path = {};
 };
 
 /// The properties of a point that decide whether an engine can measure it.
@@ -79,15 +101,18 @@ struct EnginePoint {
 struct EngineEntry {
   std::string description;
   std::vector<Axis> axes = {};  ///< the engine's own axes
-  /// Whether File::path is the PCI address of a device without a file system, whose contents the engine overwrites.
-  bool on_devices = false;
   /// Why the engine cannot be used on this machine; empty if it can.
   std::function<std::string()> unavailable = [] { return std::string(); };
   /// Why it cannot measure a point; empty if it can.
   std::function<std::string(const EnginePoint&)> why_unsupported = {};
+  bool own_storage = false;  ///< the engine drives devices itself; File::path is what `--target` gives
   /// Number of threads that it starts, in addition to the one that uses it.
   std::function<unsigned(const EnginePoint&)> threads = [](const EnginePoint&) { return 0u; };
   std::function<std::unique_ptr<Engine>(const EngineConfig&)> make;
+  /// Whether device threads request the blocks of a point by themselves; then `access` replaces `make`.
+  std::function<bool(const EnginePoint&)> accessed_by_device = [](const EnginePoint&) { return false; };
+  /// Throws Failure that names file and offset if a block cannot be read or is wrong.
+  std::function<DeviceAccessResult(const EngineConfig&, const DeviceAccesses&)> access = {};
 };
 using Engines = Registry<EngineEntry>;
 using EngineRegistration = Registration<EngineEntry>;

@@ -13,11 +13,19 @@
 
 namespace feedrate::storage {
 
-OpenFiles::OpenFiles(const EngineConfig& config) {
-  const int flags = config.operation == Operation::read ? O_RDONLY : O_RDWR;
-  for (const File& file : config.files) {
-    cached_.emplace_back(file.path, flags);
-    if (config.direct) direct_.emplace_back(file.path, flags | O_DIRECT);
+OpenFiles::OpenFiles(const EngineConfig& config)
+    : files_(config.files),
+      flags_(config.operation == Operation::read ? O_RDONLY : O_RDWR),
+      uses_direct_(config.direct) {
+  reopen();
+}
+
+void OpenFiles::reopen() {
+  cached_.clear();
+  direct_.clear();
+  for (const File& file : files_) {
+    cached_.emplace_back(file.path, flags_);
+    if (uses_direct_) direct_.emplace_back(file.path, flags_ | O_DIRECT);
   }
 }
 
@@ -51,8 +59,6 @@ Completion move_block(Operation operation, int descriptor, std::byte* host, cons
 namespace {
 
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
-
-std::size_t rounded_up(std::size_t bytes, std::size_t multiple) { return (bytes + multiple - 1) / multiple * multiple; }
 
 Buffer huge_pages(std::size_t bytes) {
   void* const data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

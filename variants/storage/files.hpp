@@ -14,11 +14,17 @@ namespace feedrate::storage {
 /// most the logical block size, which is 512 or 4096 bytes.
 inline constexpr std::size_t kDirectAlignment = 4096;
 
+constexpr std::size_t rounded_up(std::size_t bytes, std::size_t multiple) {
+  return (bytes + multiple - 1) / multiple * multiple;
+}
+
 /// Files as an engine opens them: with O_DIRECT if the point requests it, and a second time without it, for the parts
 /// of requests that O_DIRECT does not allow.
 class OpenFiles {
  public:
   explicit OpenFiles(const EngineConfig&);
+  /// Closes all files and opens them again.
+  void reopen();
   /// The descriptor for a transfer: the direct one, unless the transfer is misaligned.
   int descriptor(unsigned file, std::uint64_t offset, std::size_t bytes) const;
   std::size_t size() const { return cached_.size(); }
@@ -26,6 +32,9 @@ class OpenFiles {
   std::vector<int> all() const;
 
  private:
+  std::span<const File> files_;
+  int flags_;
+  bool uses_direct_;
   std::vector<Descriptor> cached_, direct_;
 };
 

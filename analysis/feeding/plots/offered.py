@@ -32,7 +32,7 @@ def draw(results: Results, styles: Styles) -> Drawing | None:
         chosen = measured[measured["task"] == task]
         for axes, metric in zip(panels[2 * row :], ("p50", "p99")):
             axes.set(xscale="log", yscale="log", xlabel="messages due per second")
-            axes.set_xlim(chosen["rate"].min() / 1.5, chosen["rate"].max() * 1.5)  # room also around a single rate
+            axes.set_xlim(chosen["rate"].min() / 1.5, chosen["rate"].max() * 1.5)  # leaves room around a single rate
             for variant, points in by_variant(chosen):
                 _curve(axes, points.sort_values("rate"), metric, styles.line(variant))
             log_axis(axes.xaxis, units.number)

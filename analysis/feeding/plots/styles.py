@@ -41,7 +41,7 @@ class Styles:
                 TRANSFERS.get(line.transfer)
                 or OTHER_TRANSFERS[spare_transfers.index(line.transfer) % len(OTHER_TRANSFERS)]
             )
-            # A repeated queue and transfer is another device or machine: draw it paler; the legend names it.
+            # A repeated queue and transfer is from another device or machine: draw it paler; the legend names it.
             again = seen.get((line.queue, line.transfer), 0)
             seen[line.queue, line.transfer] = again + 1
             self._lines[line.variant] = {

@@ -67,7 +67,7 @@ def _draw_ceilings(axes, ceilings: dict[str, float], metric: str) -> None:
     low, high = np.log(axes.get_ylim())
     lowest = -1.0
     for value, name in mine:
-        # Push the names of close ceilings apart; each name stays at the end of its line or just above.
+        # Push the names of close ceilings apart; each name stays at the end of its line or just above it.
         lowest = max((np.log(value) - low) / (high - low), lowest + 0.04)
         axes.text(
             1.005, lowest, units.words(name), transform=axes.transAxes, va="center", fontsize=8.5, color=LIMIT_COLOUR

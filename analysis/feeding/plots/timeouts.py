@@ -49,7 +49,7 @@ def draw(results: Results, styles: Styles) -> Drawing | None:
             else:
                 axes.set_ylim(bottom=0)
                 axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: units.percent(share) if share else "0"))
-            # Equal steps instead of a scale, because a logarithmic scale has no 0.
+            # Use equal steps instead of a scale, because a logarithmic scale has no 0.
             axes.set_xticks(range(len(steps)), [f"{step:g}" for step in steps])
             axes.set(xlabel="batch held back for (µs)", ylabel=label)
             axes.set_title(task, loc="left")
@@ -58,8 +58,8 @@ def draw(results: Results, styles: Styles) -> Drawing | None:
 
 
 def _colours(found: pd.DataFrame, styles: Styles) -> dict[str, str]:
-    """A different colour for each variant: its own if it is free. Transfers of one queue share a colour elsewhere, but
-    here the line style shows the rate."""
+    """A different colour for each variant: its own colour, if that is free. Transfers of one queue share a colour
+    elsewhere, but here the line style shows the rate."""
     taken: dict[str, str] = {}
     for variant in found.sort_values("rank")["variant"].unique():
         own = styles.line(variant)["color"]

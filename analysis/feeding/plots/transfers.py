@@ -11,7 +11,7 @@ from .heatmap import UNSTABLE
 from .styles import ON_BRIGHT, ON_DIM, Styles
 
 NAME, TITLE = "transfers", "The best transfer by payload and batch"
-# Colours of a cell and its text. The cell also names the transfer, so the colours only help to see regions.
+# Colours of a cell and its text. The cell also names the transfer, so the colours only make regions visible.
 COLOURS = {
     "pinned": ("#0072B2", ON_DIM),
     "mapped": ("#E69F00", ON_BRIGHT),

@@ -106,7 +106,7 @@ def compared(points: pd.DataFrame) -> Table:
 
 
 def _ratio(own: pd.Series | None, other: pd.Series | None, metric: ring.Metric) -> str:
-    """How many times better the ring is."""
+    """The factor by which the ring is better."""
     if own is None or other is None:
         return units.NOTHING
     if own["limited"] and other["limited"]:

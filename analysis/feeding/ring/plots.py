@@ -1,4 +1,4 @@
-"""Figures of the ring's axes: small, with one question each."""
+"""Small figures of the ring's axes, each for one question."""
 
 from functools import partial
 
@@ -34,7 +34,7 @@ def draw_all(results: Results) -> list[Drawing]:
 
 
 def against(points: pd.DataFrame, axis: str, metrics=(RATE,), by: str | None = None, notify: str | None = None):
-    """One panel for each metric, and in it one line for each payload and value of `by`."""
+    """One panel per metric, with one line per payload and value of `by`."""
     points = ring.using(points, "notify", notify) if notify else points
     ladders = tables.ladders(points, tables.Sweep(axis, ring.many, metrics, by))
     if not ladders:

@@ -1,4 +1,4 @@
-"""The points behind the ring's tables and figures, and the figures that these show."""
+"""The points behind the ring's tables and plots, and the metrics that these show."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -84,7 +84,7 @@ def read(results: Results) -> pd.DataFrame:
 
 
 def _settings(point: dict, chosen: dict) -> dict:
-    """The values in effect of the point's axes: the queue's choice if a value was left to the queue. One mirror counts
+    """The effective values of the point's axes: the queue's choice if a value was left to the queue. One mirror counts
     as none."""
     values = {}
     for axis in NAMED:
@@ -113,7 +113,7 @@ def using(points: pd.DataFrame, axis: str, value) -> pd.DataFrame:
 
 
 def used(points: pd.DataFrame, axis: str) -> list:
-    """The values of an axis in effect, in order."""
+    """The effective values of an axis, in order."""
     return sorted({settings[axis] for settings in points["settings"]}, key=sort_key(axis))
 
 

@@ -16,7 +16,7 @@ STYLES = {
 }
 OTHER = ("#999999", "p")
 EDGE = "#555555"  # lines at no overlap and at full overlap
-LEAST = -0.5  # lower values are drawn here, labelled; a strategy that loses much would squeeze the others
+LEAST = -0.5  # lower values are drawn here, labelled; a strategy that loses a lot would compress the others
 
 
 def reach(point: pd.Series, column: str) -> tuple[float, float]:

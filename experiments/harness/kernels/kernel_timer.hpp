@@ -46,11 +46,11 @@ Json to_json(const KernelResources&);
 /// the cache before it is used again.
 class Rotation {
  public:
-  /// Creates enough copies of `bytes` to exceed `times` times the device's cache, at least two.
+  /// Creates enough inputs of `bytes` each to exceed `times` times the device's cache size; at least two.
   Rotation(Device& device, std::size_t bytes, unsigned times = 2)
       : Rotation(device, bytes,
                  std::max<std::size_t>(2, times * device.info().cache / std::max<std::size_t>(bytes, 1) + 1), 0) {}
-  /// Creates this many copies.
+  /// Creates `copies` inputs.
   static Rotation of(Device& device, std::size_t bytes, std::size_t copies) { return {device, bytes, copies, 0}; }
 
   std::size_t size() const { return buffers_.size(); }

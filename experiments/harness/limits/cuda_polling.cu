@@ -7,7 +7,7 @@
 #include "experiments/harness/limits/cuda_probe.hpp"
 #include "kernels/serving/group.hpp"
 
-/// Limits of kernels that poll for the host or for a point in time: no resident queue is faster.
+/// Limits of kernels that poll for the host or for a point in time: no resident queue can be faster.
 namespace feedrate {
 namespace {
 

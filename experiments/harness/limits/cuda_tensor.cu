@@ -77,7 +77,7 @@ double rate_of(void (*kernel)(double*), unsigned processors, unsigned m, unsigne
              [&](cudaStream_t stream, double* found) { kernel<<<blocks, kThreads, 0, stream>>>(found); });
 }
 
-/// The same with warp instructions, by operand type.
+/// Operations per second with warp instructions, by operand type.
 template <class Operand, class Sum, int m, int n, int k>
 double wmma_rate(unsigned processors) {
   return rate_of(wmma_kernel<Operand, Sum, m, n, k>, processors, m, n, k);

@@ -13,7 +13,7 @@ void name_device_limits(LimitList&);
 /// cannot be used, skips these limits with a warning.
 void add_limits_of_all_gpus(LimitList&, unsigned gpus);
 
-/// Scheduling delay of spinning threads: the 99th percentile of the time by which a polling thread sees an event late,
+/// Scheduling delay of spinning threads: the 99th percentile of the delay with which a polling thread sees an event,
 /// over threads on all cores but two, within 20 ms. Timer ticks and the hypervisor occasionally suspend a thread, so
 /// under open load no queue with as many threads at its ends has a shorter tail. Readings differ by a factor of up to
 /// four.

@@ -66,7 +66,7 @@ unsigned half() { return std::max(1u, all() / 2); }
 unsigned one() { return 1; }
 unsigned none() { return 0; }
 
-/// `writers` and `readers` return the numbers of these threads on this host.
+/// `writers` and `readers` return the number of such threads on this host.
 template <class Writers, class Readers>
 DeviceLimit memory(const char* method, Writers writers, Readers readers, std::size_t bytes) {
   return {kBytesPerSecond, method, on_host, [=](LimitProbe&) { return rate_of(writers(), readers(), bytes); }};

@@ -7,8 +7,9 @@
 
 namespace feedrate {
 
-/// Attributes a load generator's delay, counted since it last had nothing due. One part is the time for which others
-/// kept it waiting, for room or in submit calls; the rest is the generator's own. A late request is late by both parts.
+/// Attributes a load generator's delay, counted since the generator last had nothing due. One part is the time for
+/// which others kept it waiting, for room or in submit calls; the rest is the generator's own. A late request is late
+/// by both parts.
 class LagAccount {
  public:
   explicit LagAccount(std::uint64_t now) : since_(now) {}

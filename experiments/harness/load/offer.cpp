@@ -187,6 +187,29 @@ class Phase {
 
 LoadResult offer(Endpoint& endpoint, const Offering& offering) { return Phase(endpoint, offering).run(); }
 
+void merge(LoadResult& all, const LoadResult& more) {
+  all.began_ns = std::min(all.began_ns, more.began_ns);
+  all.ramp_seconds = std::max(all.ramp_seconds, more.ramp_seconds);
+  all.ramped = all.ramped && more.ramped;
+  const double rate = all.seconds == 0 ? 0 : static_cast<double>(all.received) / all.seconds;
+  const double more_rate = more.seconds == 0 ? 0 : static_cast<double>(more.received) / more.seconds;
+  all.received += more.received;
+  all.seconds = rate + more_rate == 0 ? 0 : static_cast<double>(all.received) / (rate + more_rate);
+  all.latency.merge(more.latency);
+  all.service.merge(more.service);
+  all.without_own_lag.merge(more.without_own_lag);
+  all.send_lag.merge(more.send_lag);
+  all.own_lag.merge(more.own_lag);
+  all.due += more.due;
+  all.unsent += more.unsent;
+  all.blocked_share = std::max(all.blocked_share, more.blocked_share);
+  all.granularity_ns = std::max(all.granularity_ns, more.granularity_ns);
+  all.backlog.begin += more.backlog.begin;
+  all.backlog.end += more.backlog.end;
+  all.backlog.most += more.backlog.most;
+  all.backlog.per_second += more.backlog.per_second;
+}
+
 Backlog backlog_of(std::span<const double> readings, double seconds) {
   Backlog backlog;
   if (readings.empty() || seconds <= 0) return backlog;

@@ -28,7 +28,7 @@ struct LoadResult {
   std::uint64_t began_ns = 0;  ///< by the host's clock
   double ramp_seconds = 0;     ///< closed load: time until the first window had ended; not part of `seconds`
   bool ramped = true;          ///< the first window ended before its deadline
-  double seconds = 0;          ///< time in which `received` ended
+  double seconds = 0;          ///< time in which the `received` requests ended
   std::uint64_t received = 0;  ///< requests that ended in that time, checked
   Histogram latency;           ///< time until a request ended, from submission or, for open load, from its due time
   // Open load.
@@ -43,6 +43,11 @@ struct LoadResult {
   double granularity_ns = 0;  ///< mean time between two checks for due requests; 0: some request was always due
   Backlog backlog;
 };
+
+/// Adds the results of another thread, which offered load at the same time. Rates are added, even if the threads
+/// measured over different times. Priority
+/// classes are not merged.
+void merge(LoadResult& all, const LoadResult& more);
 
 /// Target of a load: reads from a drive, batches of a data loader, requests to a server. Used by one thread.
 class Endpoint {

@@ -40,7 +40,7 @@ std::optional<BehindBecause> why_behind(const LoadResult& result, const OpenLoad
 /// the median response time, or a quarter or more of the 99th percentile. Two allowances always apply: the time to read
 /// the clock and submit a batch and, for the 99th percentile, twice the scheduling delay of a spinning thread on this
 /// host (`pause_ns`), because no generator can do better. Only what the lag adds to a percentile counts: if the lag
-/// affects other messages than those for which the queue is slow, the percentile is still the queue's.
+/// affects messages other than those that the queue delays, the percentile is still the queue's.
 std::string how_late(const LoadResult& result, double pause_ns) {
   constexpr double kLongestPause = 10'000;  // ns; a host with longer pauses is unsuitable for measuring tails
   struct Limit {
@@ -88,7 +88,8 @@ void describe_open_load(const LoadResult& result, const OpenLoad& load, Measurem
     const bool own = behind->cause == Cause::generator;
     measured.judge(own ? Status::invalid : Status::unsustainable, behind->cause, behind->evidence);
   }
-  // The row still counts as measured: the true response times lie between those without the generator's lag and these.
+  // The row still counts as measured: the true response times lie between those without the generator's lag and the
+  // measured ones.
   if (const std::string late = how_late(result, load.pause_ns); !late.empty()) {
     measured.flags.insert(Flag::late_generator);
     measured.details["load"]["late"] = late;

@@ -7,7 +7,7 @@
 
 namespace feedrate {
 
-/// Parameters that judge an open load, in addition to its result.
+/// Parameters for judging an open load, in addition to its result.
 struct OpenLoad {
   std::size_t batch = 1;      ///< maximum number of requests submitted at once
   unsigned senders = 1;       ///< threads that submit

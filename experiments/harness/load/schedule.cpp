@@ -34,9 +34,9 @@ std::vector<std::uint64_t> constant(double rate, double seconds) {
   return due;
 }
 
-/// Poisson arrivals at `rate` for `seconds` of a time that `place` maps to the phase's time. Arrivals in different time
-/// slices are independent, so each slice has its own random numbers and threads share the slices. A single thread would
-/// take seconds for hundreds of millions of messages.
+/// Poisson arrivals at `rate` for `seconds` on a time axis that `place` maps to the phase's time. Arrivals in different
+/// time slices are independent, so each slice has its own random numbers and threads share the slices. A single thread
+/// would take seconds for hundreds of millions of messages.
 template <class Place>
 std::vector<std::uint64_t> poisson(double rate, double seconds, std::uint64_t seed, Place&& place) {
   constexpr double kSlice = 1 << 16;  // mean number of messages

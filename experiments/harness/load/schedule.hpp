@@ -36,7 +36,8 @@ Schedule make_schedule(const LoadShape&, double seconds, std::uint64_t seed);
 /// Returns the reason why a shape is invalid (a missing option), or "" if it is valid.
 std::string why_invalid_shape(const LoadShape&);
 
-/// Maximum number of requests in one schedule. Each takes 8 bytes here and 8 in its sender's part, and more with sizes.
+/// Maximum number of requests in one schedule. Each request takes 8 bytes here and 8 in its sender's part, and more
+/// with sizes.
 inline constexpr std::uint64_t kMaxArrivals = std::uint64_t{1} << 27;
 
 /// Axes of a LoadShape without sizes and priorities, for experiments whose requests are all alike.

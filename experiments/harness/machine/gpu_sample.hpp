@@ -11,7 +11,8 @@ namespace feedrate {
 /// State of a GPU at one moment. Values that the GPU, driver or container does not report are absent.
 struct GpuSample {
   std::optional<double> energy_j;  ///< since the driver was loaded; read first, at the start of the sample
-  /// From the host and to the host, over 20 ms of this sample. NVML counts in KB without a definition; 1000 is assumed.
+  /// From the host and to the host, over 20 ms of this sample. NVML counts in KB without defining the unit; 1000 bytes
+  /// are assumed.
   std::optional<double> pcie_rx_bytes_per_second, pcie_tx_bytes_per_second;
   std::optional<double> sm_clock_mhz, sm_clock_limit_mhz, memory_clock_mhz;
   std::optional<double> power_w;  ///< over the last second, on recent GPUs

@@ -13,15 +13,15 @@ namespace feedrate {
 namespace {
 
 constexpr std::size_t kMaxSamples = 120;  // samples take up to 15 KB per row
-// Boost clocks of a healthy GPU under load vary by about 10 % with temperature and chip; a drop of a quarter has a
-// cause.
+// Boost clocks of a healthy GPU under load vary by about 10 % with temperature and chip; a drop by a quarter has
+// another cause.
 constexpr double kLeastClock = 0.75;
 // Share of the CPU time that this process used. Repetitions on quiet machines agree to within about this much.
 constexpr double kMaxStolen = 0.02;
 // The kernel counts in ticks of 10 ms. One or two ticks may be due to the phase's alignment with them; three are not.
 constexpr double kLeastStolenSeconds = 0.025;
-// Involuntary context switches per second and core that this process keeps busy. With each thread on its own core up to
-// 15 were measured, with two threads on one core 40 and more (14 threads, results/reference/h200/capacity).
+// Involuntary context switches per second and core that this process keeps busy. With each thread on its own core, up
+// to 15 were measured; with two threads on one core, 40 and more (14 threads, results/reference/h200/capacity).
 constexpr double kMaxPreempted = 30;
 constexpr double kLeastBusy = 4;  // cores; with fewer, switches caused by the system would weigh too much
 
@@ -40,12 +40,12 @@ bool clock_was_chosen(const GpuSample& gpu) {
   return (gpu.clock_reasons.value_or(0) & clock_reason::kApplicationClocks) != 0;
 }
 
-/// The clock reasons that are neither idleness nor a user-set clock.
+/// The clock reasons other than idleness and a user-set clock.
 std::uint64_t throttles(const GpuSample& gpu) {
   return gpu.clock_reasons.value_or(0) & (at_work(gpu) ? kUnderLoad | kAlways : kAlways);
 }
 
-/// Rounds to the digits that are significant, because thousands of rows are stored.
+/// Rounds to the significant digits, because thousands of rows are stored.
 double rounded(double value, int decimals) {
   const double scale = std::pow(10, decimals);
   return std::round(value * scale) / scale;
@@ -163,8 +163,8 @@ std::optional<std::string> throttled(const HostUse& host) {
 }
 
 /// Two spinning threads on one core take turns of milliseconds, until the scheduler moves one of them to an idle core.
-/// For tens of milliseconds both then seem slow. On few cores the threads share on purpose. If the process may not use
-/// every core, it is unknown whether the idle cores are available to it.
+/// For tens of milliseconds both then seem slow. On few cores, threads share them on purpose. If the process may not
+/// use every core, it is unknown whether the idle cores are available to it.
 std::optional<std::string> crowded(const HostUse& host) {
   if (host.cores.size() <= kFewCores || host.allowed_cores != host.cores.size()) return std::nullopt;
   const double idle = static_cast<double>(host.cores.size()) - host.busy_cores();

@@ -27,20 +27,20 @@ struct Range {
 };
 /// Range over the samples that have the value.
 std::optional<Range> range_of(const MachineState&, std::optional<double> GpuSample::*value);
-/// Energy that the GPU used from the first to the last sample, by its own counter.
+/// Energy that the GPU used from the first to the last sample, according to its own counter.
 std::optional<double> energy_j(const MachineState&);
 /// Mean power: from the energy counter, which includes the time between samples, if there is one, else from the
 /// samples.
 std::optional<double> power_w(const MachineState&);
 
 /// A row's `machine`, with the list of disturbances. Unknown values are left out. It contains at most 120 samples,
-/// picked evenly; the summary covers all samples.
+/// evenly spaced; the summary covers all samples.
 Json to_json(const MachineState&);
 
 /// Reasons to repeat a repetition, each a sentence with its evidence; empty if nothing disturbed it:
 /// - something other than idleness or a user-set clock held the GPU's clocks down;
 /// - the SM clock of a busy GPU was below 75 % of its limit although no lower clock was set;
-/// - the hypervisor stole CPU time of more than 2 % of the CPU time that this process used;
+/// - the CPU time that the hypervisor stole exceeded 2 % of the CPU time that this process used;
 /// - a control group's CPU quota was used up in some period, so that threads waited for the next period;
 /// - the process's threads shared cores although other cores were idle.
 /// Repeat only a few times: a GPU that always reaches its power cap, or a host with constant steal, will not improve.

@@ -7,7 +7,7 @@ namespace feedrate {
 
 namespace {
 
-/// Whether a character of UTF-8 begins with this byte.
+/// Whether a UTF-8 character begins with this byte.
 bool begins(char byte) { return (byte & 0xC0) != 0x80; }
 std::size_t width(const std::string& text) { return static_cast<std::size_t>(std::ranges::count_if(text, begins)); }
 

@@ -42,6 +42,7 @@ std::string ExperimentInfo::text(const std::string& figure, double value) const 
   for (const Figure& each : entry_.figures) {
     if (each.name != name) continue;
     if (each.unit == "ns") return format_ns(value);
+    if (each.unit == "1/s") return format_si(value) + "/s";
     const std::string text = format_si(value);
     return text + (each.unit.starts_with('B') || text.ends_with(' ') ? "" : " ") + each.unit;
   }

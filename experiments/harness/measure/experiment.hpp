@@ -67,7 +67,7 @@ struct OfferedLoad {
   std::string without_own_lag = {};
 };
 
-/// What the terminal shows about an experiment.
+/// Texts that the terminal shows for an experiment.
 struct TerminalTexts {
   /// Summary of a sweep's rows; default: the best variant for each headline figure.
   std::function<std::unique_ptr<Summary>()> summary = {};
@@ -75,11 +75,11 @@ struct TerminalTexts {
   std::function<std::vector<std::pair<std::string, std::string>>(const ExperimentInfo&, const Json& row)> lines = {};
 };
 
-/// Candidates of searches for the best settings and for capacities.
+/// Candidates in searches for the best settings and for capacities.
 struct Searching {
-  /// The experiment's own axes that are settings and not part of the question, with the values to try.
+  /// The experiment's own axes that are settings rather than part of the question, with the values to try.
   std::vector<AxisValues> settings = {};
-  /// The same for axes of the members of a point.
+  /// Likewise for the axes of a point's members.
   std::function<std::vector<AxisValues>(const Values&)> members = [](const Values&) {
     return std::vector<AxisValues>{};
   };
@@ -116,7 +116,7 @@ using ExperimentRegistration = Registration<ExperimentEntry>;
 /// The constant parts of an experiment: its entry and its axes.
 class ExperimentInfo {
  public:
-  /// Throws BadInput with a list of the experiments if there is none of this name.
+  /// Throws BadInput with a list of the experiments if none has this name.
   explicit ExperimentInfo(const std::string& name);
   const std::string& name() const { return name_; }
   const ExperimentEntry& entry() const { return entry_; }
@@ -147,7 +147,7 @@ inline constexpr int kRowSchemaVersion = 3;
 /// Identifier of a measurement: the hash of its params and repetition, as 16 hexadecimal digits.
 std::string row_id(const Json& params, unsigned repetition);
 
-/// A row's number for a figure: "messages_per_second", or "latency_ns.p99" for a distribution.
+/// A figure's value in a row: "messages_per_second", or "latency_ns.p99" for a distribution.
 std::optional<double> figure_of(const Json& row, const std::string& name);
 
 }  // namespace feedrate

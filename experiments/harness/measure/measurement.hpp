@@ -55,7 +55,7 @@ const char* text_of(Status);
 const char* text_of(Cause);
 const char* text_of(Flag);
 
-/// A figure's bound, which it cannot exceed, and its ratio to the bound.
+/// A figure's bound, and the ratio of the figure to the bound.
 struct BoundRatio {
   Expression expression;
   double value = 0;  ///< value of the bound, in the figure's unit

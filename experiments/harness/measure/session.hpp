@@ -26,7 +26,7 @@ class LimitReadings {
   void read(Add add, unsigned rounds);
   /// Reads another round if it is short compared with the time since the last round.
   void read_if_due();
-  /// Sets a limit that an earlier run read.
+  /// Sets a limit that an earlier run measured.
   void know(const std::string& name, double value) { values_[name] = value; }
 
   /// Medians of the readings so far. If several limits share a name, the first one added counts: that of the session's
@@ -111,7 +111,7 @@ class Session {
   std::unique_ptr<Experiment> experiment_;
 };
 
-/// During its lifetime an attached profiler captures, if the run's settings request it.
+/// While this object exists, an attached profiler captures if the run's settings request it.
 class Captured {
  public:
   explicit Captured(Session& session) : device_(session.settings().profiled ? &session.device() : nullptr) {

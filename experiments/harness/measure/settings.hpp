@@ -26,11 +26,11 @@ struct RunSettings {
   Precision precision = {};
   bool pin_threads = false;
   double watchdog_seconds = 10;
-  double longest_pass_seconds = 0;     ///< time limit for a try of a search; 0: no limit
-  unsigned limit_rounds = 5;           ///< readings of each limit before the first cell
-  bool no_stages = false;              ///< do not record stage times
-  bool keep_disturbed = false;         ///< count a repetition even if it was disturbed (machine_state.hpp)
-  bool extend_warmup = true;           ///< until the rate is steady, to at most kMaxWarmups times its length
+  double longest_pass_seconds = 0;  ///< time limit for a try of a search; 0: no limit
+  unsigned limit_rounds = 5;        ///< readings of each limit before the first cell
+  bool no_stages = false;           ///< do not record stage times
+  bool keep_disturbed = false;      ///< count a repetition even if it was disturbed (machine_state.hpp)
+  bool extend_warmup = true;        ///< extend the warm-up until the rate is steady, up to kMaxWarmups times its length
   bool compare_with_generator = true;  ///< a row near the load generator's own limit is invalid
   bool external_worker = false;
   bool traced = false;    ///< an activity recorder runs throughout, which adds a little overhead

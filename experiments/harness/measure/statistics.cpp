@@ -40,7 +40,8 @@ double median_of(std::vector<double> values) {
 }
 
 double half_width_95(std::span<const double> values) {
-  // The 97.5 % quantiles for 1 to 30 degrees of freedom (any table of Student's t); for more, the last is close enough.
+  // The 97.5 % quantiles for 1 to 30 degrees of freedom (any table of Student's t); for more, the last value is close
+  // enough.
   constexpr double kT[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
                            2.201,  2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
                            2.080,  2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042};
@@ -64,10 +65,20 @@ double relative_to_mean(double half_width, std::span<const double> values) {
   return mean == 0 || values.empty() ? kInfinite : half_width / std::abs(mean);
 }
 
+namespace {
+
+/// Two significant digits, never in scientific notation.
+std::string factor_text(double factor) {
+  return factor < 99.5 ? fmt::format("{:.2g}", factor) : fmt::format("{:.0f}", factor);
+}
+
+}  // namespace
+
 std::string Estimate::spread_text() const {
   if (!reach) return "";
   const double factor = std::exp(*reach);
-  return factor < 1.3 ? fmt::format(" ± {:.0f} %", 100 * (factor - 1)) : fmt::format(" within {:.2g} x", factor);
+  return factor < 1.3 ? fmt::format(" ± {:.0f} %", 100 * (factor - 1))
+                      : fmt::format(" within {} ×", factor_text(factor));
 }
 
 Estimate estimate_of(std::vector<double> values) {
@@ -79,10 +90,10 @@ Estimate estimate_of(std::vector<double> values) {
 }
 
 std::string comparison(const Estimate& one, const Estimate& other) {
-  if (!one.reach || !other.reach) return "once";
+  if (!one.reach || !other.reach) return "no interval";
   const double apart = std::abs(std::log(one.median / other.median));
   if (apart <= *one.reach + *other.reach) return "unclear";
-  return std::exp(apart) < 99.5 ? fmt::format("{:.2g} x", std::exp(apart)) : fmt::format("{:.0f} x", std::exp(apart));
+  return factor_text(std::exp(apart)) + (other.median < one.median ? " × less" : " × more");
 }
 
 std::string best_heading(bool cpu) {

@@ -16,7 +16,7 @@ double half_width_95(std::span<const double> values);
 
 /// Half the width of an interval that covers the mean in 95 % of cases even though its width is checked after each
 /// repetition, starting with the tenth. It is Student's 98 % interval. In simulation (repeats_test.cpp) it covers 97 %
-/// up to a coefficient of variation of 7 %; the plain 95 % interval, checked from the third repetition, covers 90 % and
+/// up to a coefficient of variation of 7 %; the plain 95 % interval, checked from the third repetition, covers 90 % or
 /// less. Infinite for fewer than ten values.
 double sequential_half_width_95(std::span<const double> values);
 inline constexpr std::size_t kLeastSequential = 10;
@@ -31,15 +31,15 @@ struct Estimate {
   /// Interval: median / e^reach to median · e^reach; absent for one repetition or for zeros.
   std::optional<double> reach;
 
-  /// " ± 5 %", or " within 1.5 x" for 30 % and more; empty without an interval.
+  /// " ± 5 %", or " within 1.5 ×" for 30 % and more; empty without an interval.
   std::string spread_text() const;
 };
 
 /// Requires at least one value.
 Estimate estimate_of(std::vector<double> values);
 
-/// Ratio of the larger median to the smaller one: "2 x"; "unclear" if the intervals overlap, "once" if one has no
-/// interval.
+/// How the other median compares with the first: "2 × less" or "2 × more"; "unclear" if the intervals overlap, "no
+/// interval" if one has none.
 std::string comparison(const Estimate&, const Estimate&);
 
 /// Heading of a list of best results.

@@ -22,6 +22,8 @@
 namespace feedrate {
 namespace {
 
+constexpr int kInvalidInput = 2;  // exit code
+
 struct Pipe {
   Pipe() {
     int ends[2];
@@ -61,25 +63,32 @@ Side::Side(std::string name, std::vector<std::string> words, const std::filesyst
 
 Side::~Side() { close(); }
 
-void Side::close() {
+int Side::close() {
   requests_.close();
   answers_.close();
-  if (child_ > 0) waitpid(child_, nullptr, 0);
+  int status = 0;
+  if (child_ > 0) waitpid(child_, &status, 0);
   child_ = -1;
+  return status;
 }
 
-std::string Side::why_ended() const {
+void Side::report_end() {
+  const int status = close();
   std::ifstream file(log_);
   std::string last;
   for (std::string line; std::getline(file, line);) {
     if (!line.empty()) last = line;
   }
-  return fmt::format("side {} ended: {} ({})", name_, last.empty() ? "its log is empty" : last, log_.string());
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kInvalidInput) {
+    constexpr std::string_view kProgram = "feedrate: ";
+    throw BadInput(fmt::format("side {}: {}", name_, last.substr(last.starts_with(kProgram) ? kProgram.size() : 0)));
+  }
+  throw Failure(fmt::format("side {} ended: {} ({})", name_, last.empty() ? "its log is empty" : last, log_.string()));
 }
 
 Json Side::read() {
   std::string line;
-  if (std::istream answers(&answers_); !std::getline(answers, line)) throw Failure(why_ended());
+  if (std::istream answers(&answers_); !std::getline(answers, line)) report_end();
   Json answer = Json::parse(line, nullptr, false);
   if (answer.is_discarded()) throw Failure(fmt::format("side {}: invalid answer '{}'", name_, line));
   return answer;
@@ -88,7 +97,7 @@ Json Side::read() {
 void Side::ask(std::uint64_t point, std::uint64_t pair, std::uint64_t start) {
   std::ostream requests(&requests_);
   requests << Json{{"point", point}, {"pair", pair}, {"start", start}}.dump() << std::endl;
-  if (!requests) throw Failure(why_ended());
+  if (!requests) report_end();
 }
 
 void measure_pairs(

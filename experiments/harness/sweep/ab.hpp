@@ -22,16 +22,16 @@ class Side {
   ~Side();
 
   const std::string& name() const { return name_; }
-  /// Returns the next line: first the side's points, then one answer per request. Throws Failure with the last line of
-  /// its log if the process has closed its output.
+  /// Returns the next line: first the side's points, then one answer per request. If the process has closed its output,
+  /// throws with the last line of its log: BadInput if its exit code says that its input was invalid, else Failure.
   Json read();
   void ask(std::uint64_t point, std::uint64_t pair, std::uint64_t start);
-  /// Ends the requests and waits until the process has exited.
-  void close();
+  /// Ends the requests and waits until the process has exited. Returns its wait status, or 0 if it was closed before.
+  int close();
 
  private:
   using FileBuffer = __gnu_cxx::stdio_filebuf<char>;
-  std::string why_ended() const;
+  [[noreturn]] void report_end();
 
   std::string name_;
   std::filesystem::path log_;

@@ -16,7 +16,7 @@ namespace {
 constexpr unsigned kMaxSteps = 12;     // outward steps for each end of the interval
 constexpr unsigned kMaxRounds = 3;     // rounds of bisecting and judging
 constexpr double kWide = 6;            // steps of the resolution between the two rates; a smaller gap may be noise
-constexpr unsigned kMaxDisturbed = 6;  // disturbed tries of one rate in a row before it remains undecided
+constexpr unsigned kMaxDisturbed = 6;  // consecutive disturbed tries of a rate after which it is undecided
 
 const char* why_missed(const std::vector<Probe>& probes, std::uint64_t rate) {
   const auto missed = std::find_if(probes.begin(), probes.end(),
@@ -127,7 +127,7 @@ void CapacitySearch::bracket(const Try& probe) {
 void CapacitySearch::widen(const Try& probe) {
   const auto move = [&](std::uint64_t& rate, Verdict wanted, std::uint64_t last) {
     const bool down = wanted == Verdict::sustained;
-    double by = settings_.resolution;  // doubled at each step, because chance may have put the boundary far off
+    double by = settings_.resolution;  // doubled at each step, because the boundary found may be far off by chance
     for (unsigned steps = 0; prove(probe, rate) != wanted;) {
       do {  // one try per step; the rate is judged once a try has the wanted result
         if (rate == last || ++steps > kMaxSteps) {

@@ -14,8 +14,8 @@ const char* text_of(Verdict);
 
 /// Decides from successive tries whether a rate is sustained: Wald's sequential probability ratio test (Sequential
 /// Tests of Statistical Hypotheses, 1945) between "the bound is met in at most 70 % of tries" and "in at least 95 %",
-/// with an error of 5 % each way. The evidence of a try does not depend on earlier tries. Ten tries in a row that meet
-/// the bound decide, or two that miss it. A rate between the two shares may remain undecided.
+/// with an error of 5 % each way. The evidence of a try does not depend on earlier tries. Ten successive tries that
+/// meet the bound are decisive, as are two that miss it. A rate between the two shares may remain undecided.
 class RateTest {
  public:
   static constexpr double kAtMost = 0.70, kAtLeast = 0.95, kError = 0.05;
@@ -73,7 +73,7 @@ struct Judged {
 struct Capacity {
   std::uint64_t low = 0, high = 0;  ///< low 0: not even the lowest rate was sustained; high 0: even the highest was
   std::uint64_t limit_at = 0;       ///< the lowest rate that was not sustained; 0: none
-  std::string limit;                ///< the reason why it was not
+  std::string limit;                ///< the reason why it was not sustained
   std::vector<Judged> rates;        ///< in order of rate and part
   std::vector<Probe> probes;        ///< every try, in order
 };
@@ -83,11 +83,11 @@ Json to_json(const Capacity&);
 
 struct SearchSettings {
   std::uint64_t start = 1000, least = 10, most = 500'000'000;
-  double resolution = 0.05;  ///< relative distance of the two rates that bracket the answer
+  double resolution = 0.05;  ///< relative distance between the two rates that bracket the answer
 };
 
-/// Searches for the boundary between sustained and unsustained rates (`RateTest` is the rule). An exception from a try
-/// ends the search.
+/// Searches for the boundary between sustained and unsustained rates (as decided by `RateTest`). An exception from a
+/// try ends the search.
 class CapacitySearch {
  public:
   using Try = std::function<Probe(std::uint64_t rate)>;

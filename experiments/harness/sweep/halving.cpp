@@ -98,7 +98,7 @@ Halving::Candidate Halving::climb(const Try& trial, Scored best) {
     if (climbed.size() == 1) return best.candidate;  // the best candidate has no neighbours
     rounds_without_step = moved ? 0 : rounds_without_step + 1;
     if (moved) continue;
-    // Its score may only be the highest by luck. Measuring it again gives its neighbours another chance.
+    // Its score may be the highest only by luck. Measuring it again gives its neighbours another chance.
     best.score = attempt(trial, best.candidate, kClimbRung + rounds_without_step);
     climbed = {best.candidate};
   }

@@ -13,8 +13,8 @@ namespace feedrate {
 ///
 /// A fifth of the budget goes to random draws; the first candidate is the given start. The best eighth of them is tried
 /// again for twice as long, then the best eighth of those for twice as long again, until one remains. The rest of the
-/// budget goes to candidates that differ from that one on one axis, by a random distance; a better candidate replaces
-/// it. If none is better, the best candidate is measured again, because its score may have been lucky.
+/// budget goes to candidates that differ from this last candidate on one axis, by a random distance; a better candidate
+/// replaces it. If none is better, the best candidate is measured again, because its score may have been lucky.
 /// tests/experiments/harness/sweep/halving_test.cpp shows the results on synthetic hills and on recorded rows. The
 /// search is determined by the seed and the scores.
 class Halving {

@@ -63,7 +63,7 @@ class Best final : public Summary {
       const auto places = places_of(figure);
       if (places.empty()) continue;
       text += line(figure, part_of(figure), places[0]);
-      if (places.size() > 1) text += line(figure, "  then, " + comparison(places[0].value, places[1].value), places[1]);
+      if (places.size() > 1) text += line(figure, "  next: " + comparison(places[0].value, places[1].value), places[1]);
     }
     if (text.empty()) return text;
     return best_heading(cpu_) + text;
@@ -104,7 +104,7 @@ class Best final : public Summary {
   }
   std::string line(const Figure& figure, const std::string& head, const Place& place) const {
     return fmt::format("  {:<21} {:<20}{}{}{}\n", head, place.variant, info_.text(figure.name, place.value.median),
-                       place.value.spread_text(), place.disturbed ? ", disturbed" : "");
+                       place.value.spread_text(), place.disturbed ? ", every run disturbed" : "");
   }
 
   const ExperimentInfo& info_;
@@ -114,21 +114,50 @@ class Best final : public Summary {
 
 }  // namespace
 
+namespace {
+
+/// The point's numeric axes that determine how many threads spin: with 1 there are fewer.
+std::vector<std::string> axes_of_threads(const ExperimentInfo& info, const Values& point) {
+  std::vector<std::string> names;
+  for (const auto& [axis, owners] : info.axes().entries()) {
+    const auto found = point.find(axis.name);
+    if (found == point.end() || !std::holds_alternative<std::uint64_t>(found->second) || axis.least > 1) continue;
+    Values fewer = point;
+    fewer[axis.name] = std::uint64_t{1};
+    if (info.entry().threads(fewer) < info.entry().threads(point)) names.push_back(axis.name);
+  }
+  return names;
+}
+
+}  // namespace
+
 std::string crowded_text(const ExperimentInfo& info, const std::vector<Resolution>& points, unsigned cores) {
   std::size_t crowded = 0;
   unsigned most = 0;
+  std::set<std::string> axes;
   for (const Resolution& each : points) {
     if (!each.impossible.empty()) continue;
     const unsigned threads = info.entry().threads(each.values);
     if (threads <= cores) continue;
     ++crowded;
     most = std::max(most, threads);
+    for (std::string& name : axes_of_threads(info, each.values)) axes.insert(std::move(name));
   }
   if (crowded == 0) return "";
-  return fmt::format(
-      "warning: {} of {} points spin up to {} threads on {} cores. Waiting for cores\n"
-      "         adds to their latency. Axis producers=0: as many as fit.",
-      crowded, points.size(), most, cores);
+  std::string text = fmt::format(
+      "warning: {} of {} points spin up to {} threads on {} cores. Waiting for cores adds to their latency.", crowded,
+      points.size(), most, cores);
+  if (!axes.empty()) text += fmt::format(" Axes that set the number of threads: {}.", fmt::join(axes, ", "));
+  constexpr std::size_t kIndent = 9;
+  return wrapped(text, kIndent);
+}
+
+std::string verdict_text(const Json& row) {
+  std::string reason = row["reason"];
+  if (!is_disturbed(row)) return row["status"].get<std::string>() + ": " + reason;
+  constexpr std::string_view kPrefix = "disturbed: ";
+  if (reason.starts_with(kPrefix)) reason.erase(0, kPrefix.size());
+  return (row.contains("stop") ? "not counted, because " : "will be measured again, because ") + reason;
 }
 
 Labels::Labels(const ExperimentInfo& info, const std::vector<Resolution>& points) : info_(info) {
@@ -193,8 +222,7 @@ void Progress::after(const Json& row) {
   const bool good = row["status"] == "ok";
   show(fmt::format("{}  {}  {}", head_, figures_text(info_, row), label_), !terminal_ || !good);
   if (!good) {
-    const std::string text = row["status"].get<std::string>() + ": " + row["reason"].get<std::string>();
-    say("    {}\n", wrapped(text, 6, columns_ - 4));
+    say("    {}\n", wrapped(verdict_text(row), 6, columns_ - 4));
   }
 }
 

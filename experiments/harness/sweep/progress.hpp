@@ -51,8 +51,11 @@ class Progress {
   std::string head_, label_;
 };
 
-/// A warning if some of the points spin more threads than there are cores; else empty.
+/// A warning if some of the points need more spinning threads than there are cores; else empty.
 std::string crowded_text(const ExperimentInfo&, const std::vector<Resolution>& points, unsigned cores);
+
+/// Status and reason of a row that is not ok. A disturbed cell is measured again unless its point has been given up.
+std::string verdict_text(const Json& row);
 
 /// The experiment's own summary; by default, the best variant and the runner-up for each headline figure.
 std::unique_ptr<Summary> summary_of(const ExperimentInfo&);

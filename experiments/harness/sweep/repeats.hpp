@@ -10,8 +10,8 @@ namespace feedrate {
 
 /// Decides when a point has enough repetitions: after a fixed number or, with `--until-precise`, after at least ten,
 /// when the 95 % intervals of the experiment's rate and of one percentile of its time are within their bounds or a
-/// limit is reached. A disturbed repetition does not count and is repeated, at most as often as the point has
-/// repetitions.
+/// limit is reached. A disturbed repetition does not count and is repeated; a point gets at most as many extra
+/// repetitions as regular ones.
 class Repeats {
  public:
   Repeats(const RunSettings& settings, const ExperimentEntry& experiment)

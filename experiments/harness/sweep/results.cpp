@@ -23,8 +23,8 @@ constexpr double kLongestByMessages = 86400;
 constexpr double kLongestPhase = 12;        // multiple of the requested seconds, because the pipe fills first
 constexpr double kUnstoppableSeconds = 30;  // added to a cell's maximum time
 
-/// Calls `strike` unless destroyed in time. Handles cells that hang without checking a stop flag, such as a kernel that
-/// never ends.
+/// Calls `strike` unless destroyed in time. Handles cells that hang without checking a stop flag, such as one whose
+/// kernel never ends.
 class Deadman {
  public:
   Deadman(double seconds, std::function<void()> strike)
@@ -116,7 +116,7 @@ void Results::end(const Session& session) {
 Json Results::measure(Session& session, const Resolution& cell, unsigned repetition,
                       const std::function<void()>& restart, const std::function<void(Json&)>& label) {
   const RunSettings& settings = session.settings();
-  // A phase counted in messages may take any time: the load's own watchdog fires only if no results arrive.
+  // A phase counted in messages may take any amount of time: the load's own watchdog fires only if no results arrive.
   const double phases = settings.messages != 0
                             ? kLongestByMessages
                             : kLongestPhase * settings.seconds + kMaxWarmups * settings.warmup_seconds;

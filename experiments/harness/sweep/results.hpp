@@ -14,7 +14,7 @@ namespace feedrate {
 /// A results directory that is being written: spec.json, and rows.jsonl with the limits first.
 class Results {
  public:
-  /// Creates the directory with `document` as its spec.json, unless `resume` is set. Throws BadInput if it can't be
+  /// Creates the directory with `document` as its spec.json, unless `resume` is set. Throws BadInput if it cannot be
   /// written.
   Results(const std::filesystem::path& directory, const Json& document, bool resume);
   /// Writes a row, preceded by the run's row if it is the first.
@@ -28,7 +28,7 @@ class Results {
   void begin(Session&, std::span<const Resolution>);
   /// Writes the limits again if more readings were added during the run. The last row of a limit has all its readings.
   void end(const Session&);
-  /// Measures one repetition. If a cell can't be stopped (a kernel that never ends), writes a failed row for it; then
+  /// Measures one repetition. If a cell cannot be stopped (its kernel never ends), writes a failed row for it; then
   /// `restart` replaces the process, or the process exits. `label` edits the row in either case.
   Json measure(
       Session&, const Resolution&, unsigned repetition, const std::function<void()>& restart,
@@ -40,7 +40,7 @@ class Results {
   Json run_;  // not written yet
 };
 
-/// Writes a file atomically, even if the process is killed. Throws BadInput if the file can't be written.
+/// Writes a file atomically, even if the process is killed. Throws BadInput if the file cannot be written.
 void write_whole(const std::filesystem::path&, const Json& document);
 
 /// Hash of the bytes of a folder's spec.json, as 16 hexadecimal digits.

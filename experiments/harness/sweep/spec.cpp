@@ -140,23 +140,25 @@ class Parts {
     }
   }
   /// "axis=values" replaces that axis in every part.
-  void replace(Json& parts, const std::string& text) const {
+  void replace(Json& parts, const std::string& text, const std::string& option) const {
     const auto equals = text.find('=');
-    if (equals == text.npos || equals + 1 == text.size()) throw BadInput("--axis", text, "name=values");
+    if (equals == text.npos || equals + 1 == text.size()) throw BadInput(option, text, "name=values");
     const std::string name = text.substr(0, equals);
-    const Axis& a = axes_.axis(name);
+    std::string source = option;
     try {
+      const Axis& a = axes_.axis(name);
+      source += " " + name;
       for (const std::string& value : expand_values("--" + name, text.substr(equals + 1))) a.read(value);
     } catch (const BadInput& error) {
-      throw error.from("--axis " + name);
+      throw source == "--axis" ? error : error.from(source);
     }
     for (Json& part : parts) part["axes"][name] = text.substr(equals + 1);
   }
   /// A zipped axis that the command line replaces needs as many values as the axes that it steps with.
-  void check_zips(const Json& parts, const std::vector<std::string>& overrides) const {
-    for (const std::string& text : overrides) {
+  void check_zips(const Json& parts, const Overrides& overrides) const {
+    for (const std::string& text : overrides.values) {
       for (const Json& part : parts) {
-        for (const Json& group : part.value("zip", Json::array())) check_zip(part, group, text);
+        for (const Json& group : part.value("zip", Json::array())) check_zip(part, group, text, overrides.option);
       }
     }
   }
@@ -276,23 +278,22 @@ class Parts {
     return search.allowed(search.start);
   }
 
-  void check_zip(const Json& part, const Json& group, const std::string& text) const {
+  void check_zip(const Json& part, const Json& group, const std::string& text, const std::string& option) const {
     const std::string name = text.substr(0, text.find('='));
     if (!group.is_array() || std::find(group.begin(), group.end(), name) == group.end()) return;
     const std::size_t count = values(part, name).size();
-    std::string others, example = "--axis " + text;
+    std::string others, example = option + " " + text;
     bool equal = true;
     for (const Json& other_json : group) {
       const auto other = other_json.get<std::string>();
       if (other == name || !part["axes"].contains(other)) continue;
       others += (others.empty() ? "" : ", ") + other;
       equal &= values(part, other).size() == count;
-      example += fmt::format(" --axis {}=…", other);
+      example += fmt::format(" {} {}=…", option, other);
     }
     if (equal) return;
-    throw BadInput(
-        fmt::format("--axis {}: the spec steps {} together with {} (zip); set each of them to {} value{}: {}", text,
-                    name, others, count, count == 1 ? "" : "s", example));
+    throw BadInput(fmt::format("{} {}: the spec steps {} together with {} (zip); set each of them to {} value{}: {}",
+                               option, text, name, others, count, count == 1 ? "" : "s", example));
   }
 
   std::shared_ptr<const ExperimentInfo> info_;
@@ -302,7 +303,7 @@ class Parts {
 
 }  // namespace
 
-Spec load_spec(const std::filesystem::path& file, const std::vector<std::string>& overrides) {
+Spec load_spec(const std::filesystem::path& file, const Overrides& overrides) {
   Json document;
   try {
     document = Json::parse(std::ifstream(file));
@@ -312,7 +313,7 @@ Spec load_spec(const std::filesystem::path& file, const std::vector<std::string>
   return parse_spec(std::move(document), file.string(), overrides);
 }
 
-Spec parse_spec(Json document, const std::string& where, const std::vector<std::string>& overrides) {
+Spec parse_spec(Json document, const std::string& where, const Overrides& overrides) {
   allow_only(document, where,
              {"name", "description", "experiment", "run", "capacity", "parts", "axes", "zip", "constraints"});
   std::set<std::string> options;
@@ -340,7 +341,7 @@ Spec parse_spec(Json document, const std::string& where, const std::vector<std::
     throw error.from(fmt::format("spec {}: experiment", where));
   }
   const Parts parts(spec.info, where);
-  for (const std::string& text : overrides) parts.replace(document["parts"], text);
+  for (const std::string& text : overrides.values) parts.replace(document["parts"], text, overrides.option);
   parts.check_zips(document["parts"], overrides);
 
   spec.name = as_text(document.value("name", Json(std::filesystem::path(where).stem().string())), where, "'name'");

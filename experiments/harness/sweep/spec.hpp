@@ -48,11 +48,17 @@ struct Spec {
   std::vector<Search> searches;
 };
 
-/// `overrides` are "axis=values" and replace that axis in every part. Throws BadInput with the file and the key.
-Spec load_spec(const std::filesystem::path& file, const std::vector<std::string>& overrides);
+/// Values of axes from the command line, each as "axis=values"; messages name `option`.
+struct Overrides {
+  std::vector<std::string> values;
+  std::string option = "--axis";
+};
 
-/// The same for a document; `where` identifies it in messages.
-Spec parse_spec(Json document, const std::string& where, const std::vector<std::string>& overrides = {});
+/// The overrides replace their axes in every part. Throws BadInput with the file and the key, or with the option.
+Spec load_spec(const std::filesystem::path& file, const Overrides& overrides);
+
+/// Does the same for a document; `where` identifies it in messages.
+Spec parse_spec(Json document, const std::string& where, const Overrides& overrides = {});
 
 /// Finds a spec by path, or by name in the folders of specs. Throws BadInput with a list of the known names.
 std::filesystem::path find_spec(const std::string& name_or_path);

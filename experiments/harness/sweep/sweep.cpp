@@ -86,7 +86,7 @@ void print_plan(const std::string& name, const std::vector<Resolution>& points, 
   say("{}\n", wrapped(fmt::format("{}; about {:.0f} s", text, seconds)));
 }
 
-/// Number of failed cells, and the reason of the first failure.
+/// Number of failed cells, and the reason for the first failure.
 struct Failures {
   std::size_t cells = 0;
   std::string first;

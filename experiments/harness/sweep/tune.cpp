@@ -49,8 +49,8 @@ struct Grid {
     }
     return point;
   }
-  /// The values for the constraints: a searched value that leaves the choice open, such as `producers` 0, is replaced
-  /// by the resolved one.
+  /// The values to check against the constraints: a searched value that leaves the choice open, such as `producers` 0,
+  /// is replaced by the resolved one.
   Values counted(Values asked, const Values& resolved) const {
     for (const AxisValues& each : axes) {
       if (const auto found = resolved.find(each.axis); found != resolved.end()) asked[each.axis] = found->second;

@@ -17,7 +17,7 @@ class Tuner {
  public:
   /// Called after each try with its row and the number of tries in this search.
   using Tell = std::function<void(const Json& row, unsigned tries)>;
-  /// Reuses the tries that the folder already has: the same search takes the same path with them.
+  /// Reuses the tries already in the folder; given these, the same search takes the same path.
   Tuner(Session&, Results&, std::function<void()> restart);
   /// Returns the best settings found, or the start of the search if nothing else could be measured. Ends early if the
   /// user interrupts.

@@ -52,7 +52,7 @@ constexpr std::array kPlaces{
 std::mutex in_use_mutex;
 RecordBuffers* in_use = nullptr;
 
-/// Registers the recorder in use, for its lifetime.
+/// Registers the recorder in use for as long as this object lives.
 class InUse {
  public:
   explicit InUse(RecordBuffers& buffers) {
@@ -109,7 +109,7 @@ std::string plain_name(std::string_view name) {
   return std::string(name.substr(0, name.find('_')));
 }
 
-/// The calls whose names have one of these beginnings.
+/// The calls whose names begin with one of `beginnings`.
 Calls calls_of(CUpti_CallbackDomain domain, CUpti_CallbackId ids, std::initializer_list<std::string_view> beginnings) {
   Calls calls;
   for (CUpti_CallbackId id = 1; id < ids; ++id) {
@@ -122,7 +122,7 @@ Calls calls_of(CUpti_CallbackDomain domain, CUpti_CallbackId ids, std::initializ
   return calls;
 }
 
-/// Enables CUPTI's tracing for its lifetime.
+/// Enables CUPTI's tracing for as long as this object lives.
 class Tracing {
  public:
   /// Delegates, so that the destructor also runs if enabling fails halfway.

@@ -14,7 +14,7 @@ namespace feedrate {
 std::string cupti_unavailable();
 
 /// Connects NVTX ranges to CUPTI. At its first call NVTX loads the tool that an environment variable specifies, and
-/// never another one. So call this before the first range, and before the first thread, because it changes the
+/// never loads another one. So call this before the first range, and before the first thread, because it changes the
 /// environment. If the variable is already set, it is not changed. Does nothing without CUPTI.
 void prepare_ranges();
 
@@ -40,9 +40,9 @@ inline constexpr std::size_t kRecordBytes = 128 << 20;
 
 /// Call this before the CUDA context is created (by the first Device), because CUPTI allocates its device memory with
 /// the context; a later allocation may wait forever for a resident kernel. Keeps records of about `max_bytes`, in
-/// memory allocated at once, and counts any further records. All work until the recorder's destruction is traced and a
-/// little slower. Throws Failure if CUPTI is missing or busy (used by another profiler), or if a recorder already
-/// exists.
+/// memory allocated at once, and counts any further records. All work until the recorder's destruction is traced, which
+/// makes it a little slower. Throws Failure if CUPTI is missing or busy (used by another profiler), or if a recorder
+/// already exists.
 std::unique_ptr<ActivityRecorder> open_activity_recorder(std::size_t max_bytes = kRecordBytes);
 
 }  // namespace feedrate

@@ -21,7 +21,7 @@ class Arena {
     std::size_t shared = std::size_t{32} << 20;    ///< size of a chunk for small pieces
     std::size_t max_small = std::size_t{4} << 20;  ///< size limit of small pieces; a larger piece has its own chunk
   };
-  /// Whether another process maps a chunk: then destroying the chunk would not free its memory.
+  /// Whether another process maps a chunk; if so, destroying the chunk would not free its memory.
   using IsMapped = std::function<bool(std::uint64_t chunk)>;
 
   /// `limit`: bytes of all chunks together.

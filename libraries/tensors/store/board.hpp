@@ -33,7 +33,7 @@ class Board {
     own.generation.store(generation, std::memory_order_release);
     return slot;
   }
-  /// Tells the holders of leases that the name is gone.
+  /// Informs the holders of leases that the name is gone.
   void mark_deleted(std::uint64_t slot) { words(slot).generation.store(0, std::memory_order_release); }
   void give_back(std::uint64_t slot) { free_.push_back(slot); }
   TensorWords& words(std::uint64_t slot) {

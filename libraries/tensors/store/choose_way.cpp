@@ -89,8 +89,8 @@ class Mapper {
     Packet packet;
     const bool sent = send_packet(socket_.get(), text, descriptors, kPatience) == Sent::yes;
     const Received received = sent ? await_packet(socket_.get(), packet, 0, kPatience) : Received::gone;
-    if (received == Received::nothing) throw Failure("the process that maps it did not answer");
-    if (received != Received::packet) throw Failure("the process that maps it ended");
+    if (received == Received::nothing) throw Failure("the mapping process did not answer");
+    if (received != Received::packet) throw Failure("the mapping process ended");
     const Json answer = Json::parse(packet.text);
     if (answer.contains("fault")) throw Failure(answer.at("fault"));
     return std::chrono::nanoseconds(answer.at("ns").get<std::int64_t>());
@@ -104,7 +104,7 @@ class Mapper {
 }  // namespace
 
 std::vector<WayCost> measure_ways(const std::vector<Candidate>& candidates, std::size_t chunk_bytes) {
-  // Fork all processes first: none of them may inherit what this process sets up for a candidate.
+  // Fork all processes first: none of them may inherit state that this process sets up for a candidate.
   std::vector<std::unique_ptr<Mapper>> mappers;
   mappers.reserve(candidates.size());
   for (const Candidate& candidate : candidates) mappers.push_back(std::make_unique<Mapper>(candidate));

@@ -22,8 +22,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// The source of an event: the listener, `wake_` or a connection. Connections' sockets have even tags, their processes
-// odd ones.
+// The source of an event: the listener, `wake_` or a connection. Connections' sockets have even tags, and their
+// processes have odd ones.
 constexpr std::uint64_t kListener = 0, kWake = 1, kFirstTag = 2;
 constexpr std::uint64_t socket_tag(std::uint64_t id) { return kFirstTag + 2 * id; }
 constexpr std::uint64_t process_tag(std::uint64_t id) { return kFirstTag + 2 * id + 1; }

@@ -44,7 +44,7 @@ class Daemon {
   void observe(Table::OnChange observer) { observer_ = std::move(observer); }
   /// Serves until a stop is requested. Clients keep their mappings.
   void run(const std::stop_token&);
-  /// Runs a job with the table on the daemon's thread, soon. Any thread.
+  /// Queues a job, which the daemon's thread runs with the table. Any thread.
   void post(std::function<void(Table&)> job);
   /// The same, and waits for the job's result. Returns none if a stop is requested first; the job may still run then.
   template <class Job>
@@ -76,7 +76,7 @@ class Daemon {
   void answer_waiters(const std::string& name);
   void run_posted();
   void watch(int fd, std::uint32_t events, std::uint64_t tag, bool known = false);
-  /// Does everything that is due and returns the time until something else is.
+  /// Does everything that is due and returns the time until the next action is due.
   std::chrono::milliseconds check_timers();
 
   DaemonOptions options_;

@@ -18,7 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 
 // KEYS: the tensor's hash, the set of names. ARGV: its name; then fields and values, or nothing if the name is gone.
-// One step, so that no reader finds a name in the set without its hash, or an incomplete hash.
+// The script is one step, so no reader finds a name in the set without its hash, or an incomplete hash.
 constexpr auto kWrite = R"(
 redis.call('DEL', KEYS[1])
 if #ARGV == 1 then
@@ -27,9 +27,9 @@ else
   redis.call('HSET', KEYS[1], unpack(ARGV, 2))
   redis.call('SADD', KEYS[2], ARGV[1])
 end)";
-// KEYS: the daemon's hash. ARGV: an instance, another one whose claim it may take over, lifetime of the claim in ms;
-// then fields and values. If the instance has the claim now, returns whether it had it before; otherwise the owner's
-// instance, socket and node.
+// KEYS: the daemon's hash. ARGV: an instance, a second instance whose claim the first may take over, lifetime of the
+// claim in ms; then fields and values. If the first instance has the claim now, returns whether it had the claim
+// before; otherwise the owner's instance, socket and node.
 constexpr auto kClaim = R"(
 local function of_owner(field) return redis.call('HGET', KEYS[1], field) or '' end
 local owner = of_owner('instance')
@@ -119,13 +119,13 @@ bool Mirror::renew(redis::Connection& connection) {
     throw Failure(fmt::format("lost the prefix '{}': it belongs to {}", options_.prefix, owner));
   }
   renewed_ = Clock::now();
-  // A server that was restarted since may have an older state, which includes the claim.
+  // A server that was restarted since may have an older state, including an older claim.
   return connection.times_made() == std::exchange(times_made_, connection.times_made()) && kept;
 }
 
 void Mirror::note(Table::Change change, const Description& about) {
   const std::lock_guard lock(mutex_);
-  if (!connected_) return;  // everything is written after the connection
+  if (!connected_) return;  // the complete table is written after connecting
   pending_[about.name] = change == Table::Change::deleted ? std::nullopt : std::optional(about);
   changed_.notify_one();
 }

@@ -37,12 +37,12 @@ class Mirror {
   using Clock = std::chrono::steady_clock;
   struct Claim {
     std::string owner;  ///< text that describes the store that has the prefix; empty: this store
-    bool kept = false;  ///< whether this store had it before
+    bool kept = false;  ///< whether this store had the prefix before
   };
   /// Claims the prefix, or renews the claim.
   Claim claim(redis::Connection&) const;
-  /// Renews the claim once a second. False if the server may have lost what was written there. Throws Failure if
-  /// another store has the prefix.
+  /// Renews the claim once a second. False if the server may have lost earlier writes. Throws Failure if another store
+  /// has the prefix.
   bool renew(redis::Connection&);
   void note(Table::Change, const Description&);
   void run(const std::stop_token&);
@@ -61,7 +61,7 @@ class Mirror {
   bool connected_ = false;                                     // protected by mutex_; if false, nothing is recorded
   bool first_ = true;
   Clock::time_point renewed_ = {};  // this and the following members belong to the thread
-  unsigned times_made_ = 0;         // number of times that the connection was made
+  unsigned times_made_ = 0;         // number of connections made so far
   std::optional<redis::Script> script_;
   std::jthread thread_;
 };

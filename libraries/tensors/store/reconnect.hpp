@@ -13,7 +13,7 @@
 namespace feedrate::tensors {
 
 /// Calls `serve` with a connection to the server. If the connection breaks, calls it again with a new one, after
-/// increasing pauses, until a stop is requested. The log shows `who`.
+/// increasing pauses, until a stop is requested. `who` names the caller in the log.
 template <class Serve>
 void with_reconnects(const char* who, const std::string& url, const std::stop_token& stop, const Serve& serve) {
   using Seconds = std::chrono::duration<double>;

@@ -61,7 +61,7 @@ Description Table::commit(ClientId id, std::uint64_t lease) {
   Tensor& tensor = tensors_.at(generation_of(clients_.at(id), lease));
   if (tensor.life != Life::staged) throw BadInput("lease", std::to_string(lease), "the lease of a staged tensor");
   if (!tensor.options.replace) check_free(tensor.about.name);
-  // The observer sees one change, `created`, because at no time does the name lack a tensor.
+  // The observer sees one change, `created`, because the name refers to a tensor at all times.
   if (const auto old = names_.find(tensor.about.name); old != names_.end()) mark_deleted(tensors_.at(old->second));
   --staged_;
   give_name(tensor);
@@ -282,7 +282,7 @@ std::string Table::largest_holders() const {
   }
   const auto shown = all.begin() + static_cast<std::ptrdiff_t>(std::min(kNamed, all.size()));
   std::ranges::partial_sort(all, shown, std::ranges::greater{}, [](const Tensor* one) {
-    return std::pair(one->about.leases != 0, one->about.place.bytes);  // tensors that can be evicted come last
+    return std::pair(one->about.leases != 0, one->about.place.bytes);  // tensors that can be evicted are last
   });
   std::string text = fmt::format(
       "bytes of leased tensors: {}, deleted but still leased: {}, pinned: {}, idle (can be evicted): {}; the "

@@ -62,7 +62,8 @@ class Table {
   /// Creates a tensor, all zero. Throws AlreadyExists, OutOfMemory, LimitReached, BadInput.
   Description create(std::optional<ClientId>, const std::string& name, const Layout&, const CreateOptions&);
   /// Creates a tensor, all zero, that does not have its name yet. Only leases keep it alive. Throws the errors of
-  /// create(), AlreadyExists only without `replace`. Eviction for it spares the tensor that has the name.
+  /// create(), AlreadyExists only without `replace`. Eviction to make room for it never evicts the tensor that has the
+  /// name.
   Lease stage(ClientId, const std::string& name, const Layout&, const CreateOptions&);
   /// Gives the staged tensor of this lease its name. With `replace`, the same step deletes the tensor that had it.
   /// Throws NotFound if the client has no such lease, BadInput if its tensor is not staged, AlreadyExists.
@@ -98,7 +99,7 @@ class Table {
   struct Tensor {
     Description about;
     std::uint64_t used = 0;  ///< sequence number of the last use, for eviction
-    ClientId creator = 0;    ///< may have left; 0: not created by a connection
+    ClientId creator = 0;    ///< may have disconnected; 0: not created by a connection
     CreateOptions options = {};
     Life life = Life::staged;
   };

@@ -20,7 +20,7 @@ from .wire import FIELD, Keys, SEQUENCE_BITS, decode, encode
 
 
 class _Replies:
-    """State common to both clients: the message ids, and results that arrived but were not requested yet.
+    """State common to both clients: the message ids, and results that have arrived but have not been requested yet.
 
     Clients without an explicit reply list are assigned lists from the upper half in turn, with a counter on the
     server. The producers of a benchmark use the first lists.

@@ -8,7 +8,7 @@ from typing import Any
 import redis as _redis
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0  # seconds between two attempts, as in the C++ worker
-# Error codes for temporary states of a server. redis-py has classes for some of them, and drops the code then.
+# Error codes for temporary states of a server. redis-py has exception classes for some of them, which lack the code.
 _TEMPORARY_CODES = frozenset(
     (
         "BUSY", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "MISCONF", "NOREPLICAS", "OOM", "READONLY", "TRYAGAIN",
@@ -37,7 +37,7 @@ def server_message(error: Exception) -> str:
 def error_code(error: Exception) -> str:
     """Returns the error code, which is the first word of the server's message, or "" if redis-py dropped it.
 
-    For a failed transaction it is the code of the error that caused the failure.
+    For a failed transaction, this is the code of the error that caused the failure.
     """
     if type(error) in (_redis.ResponseError, _redis.exceptions.ExecAbortError):
         return server_message(error).split(" ", 1)[0]
@@ -55,7 +55,7 @@ def is_temporary_rejection(error: Exception) -> bool:
 
 
 def is_temporary(error: Exception) -> bool:
-    """Returns whether the error is temporary: a temporary rejection, or no connection. A wrong password is not."""
+    """Returns whether the error is temporary: a temporary rejection or no connection. A wrong password is permanent."""
     if isinstance(error, (_redis.AuthenticationError, _redis.exceptions.AuthorizationError)):
         return False
     return isinstance(error, (_redis.ConnectionError, _redis.TimeoutError)) or is_temporary_rejection(error)

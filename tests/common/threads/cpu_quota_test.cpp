@@ -39,7 +39,7 @@ class Quota : public testing::Test {
       "33 31 0:30 / @/cpu rw - cgroup cgroup rw,cpu,cpuacct\n";
 };
 
-TEST_F(Quota, OnV2IsTheLowestOfAllParentGroups) {
+TEST_F(Quota, QuotaOnV2IsTheLowestOfAllParentGroups) {
   const CpuQuota quota = read(kV2, kV2Mount,
                               {{"cg/cpu.max", "max 100000\n"},
                                {"cg/a/cpu.max", "150000 100000\n"},
@@ -52,7 +52,7 @@ TEST_F(Quota, OnV2IsTheLowestOfAllParentGroups) {
   EXPECT_EQ(read_throttling(quota).throttled, 5u);
 }
 
-TEST_F(Quota, OnV1IsReadFromQuotaAndPeriod) {
+TEST_F(Quota, QuotaOnV1IsReadFromQuotaAndPeriod) {
   const CpuQuota quota = read(kV1, kV1Mounts,
                               {{"cpu/docker/c1/cpu.cfs_quota_us", "50000\n"},
                                {"cpu/docker/c1/cpu.cfs_period_us", "100000\n"},
@@ -63,7 +63,7 @@ TEST_F(Quota, OnV1IsReadFromQuotaAndPeriod) {
   EXPECT_EQ(read_throttling(quota).throttled, 2u);
 }
 
-TEST_F(Quota, IsReadInAContainerMountedAtItsOwnGroup) {
+TEST_F(Quota, QuotaIsReadInAContainerMountedAtItsOwnGroup) {
   for (const char* cgroup : {"4:cpu:/docker/c1\n", "4:cpu:/\n", "4:cpu:/../c2\n"}) {
     const CpuQuota quota = read(cgroup, "33 31 0:30 /docker/c1 @/cpu rw - cgroup cgroup rw,cpu\n",
                                 {{"cpu/cpu.cfs_quota_us", "250000\n"}, {"cpu/cpu.cfs_period_us", "100000\n"}});
@@ -71,7 +71,7 @@ TEST_F(Quota, IsReadInAContainerMountedAtItsOwnGroup) {
   }
 }
 
-TEST_F(Quota, IsEmptyWithoutALimit) {
+TEST_F(Quota, QuotaIsEmptyWithoutALimit) {
   EXPECT_FALSE(read_cpu_quota("/nowhere").cores);
   EXPECT_FALSE(read("", "", {}).cores);
   EXPECT_FALSE(read("nonsense\n:\n", "1 2\n- cgroup2\n\n", {}).cores);

@@ -37,7 +37,7 @@ void single_messages(feedrate::Device& device, const feedrate::Kernel& sum) {
   }
   const feedrate::RingAnswer odd = ring.wait(*ring.try_submit(std::vector<std::byte>(3)), 5s);
   expect(odd.status == feedrate::RingStatus::failed && odd.fault == feedrate::Fault::bad_length,
-         "a message of 3 bytes has no sum");
+         "a message of 3 bytes did not fail with bad_length");
   try {
     ring.try_submit(std::vector<std::byte>(257));
     expect(false, "a message of 257 bytes was accepted");
@@ -63,7 +63,7 @@ void lane_by_its_ends(feedrate::Device& device, const feedrate::Kernel& sum) {
     lane.publish(room.count);
     const feedrate::ConstMessages results = lane.poll(kMessages);
     for (std::size_t i = 0; i < results.count; ++i, ++received) {
-      expect(results.header(i).id == received, "results of a lane are in order");
+      expect(results.header(i).id == received, "the results of a lane are out of order");
       expect(word_at(results.payload(i)) == static_cast<std::uint32_t>(received) + 6, "wrong sum");
     }
     lane.release(results.count);

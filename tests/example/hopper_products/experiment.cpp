@@ -94,7 +94,7 @@ class Products final : public Experiment {
   }
 
  private:
-  /// Checks every product of one launch. The comparison is exact, because sums of small whole numbers are.
+  /// Checks every product of one launch. The comparison is exact, because sums of small whole numbers are exact.
   static std::string verify(const Buffer& results, std::size_t copy, const Options& options, Stream& stream) {
     const auto operands = operands_of(copy, options.products);
     std::vector<float> found(options.products * kResult), expected(kResult);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <regex>
+
 #include "experiments/feeding/axes.hpp"
 #include "experiments/harness/sweep/progress.hpp"
 
@@ -43,7 +45,7 @@ void add(Answer& answer, Cell cell) {
   }
 }
 
-TEST(Answer, AnswerIsTheBestOfEachVariantAndTheRunnerUp) {
+TEST(Answer, AnswerShowsTheBestPointOfEachVariantInOrder) {
   Answer answer;
   add(answer, {.queue = "gpu_ring", .messages = 3e6});
   add(answer, {.queue = "gpu_ring", .window = 512, .messages = 4e6});
@@ -56,7 +58,7 @@ TEST(Answer, AnswerIsTheBestOfEachVariantAndTheRunnerUp) {
   EXPECT_DOUBLE_EQ(categories[0].places[0].value.median, 4e6);
   EXPECT_NEAR(*categories[0].places[0].value.reach, 4.303 * 0.01 / std::sqrt(3.0) * std::sqrt(1.346), 1e-5);
   EXPECT_EQ(categories[0].places[1].variant, "host_polled + pinned");
-  EXPECT_NE(answer.text().find("then, 2 x "), std::string::npos) << answer.text();
+  EXPECT_NE(answer.text().find("next: 2 × less "), std::string::npos) << answer.text();
   EXPECT_NE(answer.text().find("with window=512"), std::string::npos) << "the settings of the best variant:\n"
                                                                       << answer.text();
   EXPECT_NE(answer.text().find("NOT GPU results"), std::string::npos) << answer.text();
@@ -68,7 +70,7 @@ TEST(Answer, SingleLargePayloadIsLabelledLarge) {
   EXPECT_EQ(answer.categories().at(0).name, "large");
 }
 
-TEST(Answer, OutlierMovesNoMedianAndNoIntervalReachesZero) {
+TEST(Answer, OutlierDoesNotMoveTheMedianAndNoIntervalReachesZero) {
   Answer answer;
   for (const double p50 : {5000.0, 4900.0, 25'000.0})
     answer.add(row_of({.queue = "gpu_ring", .window = 1, .p50 = p50}));
@@ -109,7 +111,7 @@ TEST(Answer, DisturbedRowsAreShownOnlyIfAPointHasNoOthers) {
   Answer answer;
   answer.add(ring);
   answer.add(row_of({.queue = "redis_list", .messages = 2e6}));
-  EXPECT_NE(answer.text().find("9 M msg/s, disturbed"), std::string::npos) << answer.text();
+  EXPECT_NE(answer.text().find("9 M msg/s, every run disturbed"), std::string::npos) << answer.text();
   answer.add(row_of({.queue = "gpu_ring", .messages = 4e6}));
   answer.add(ring);
   EXPECT_NE(answer.text().find("4 M msg/s"), std::string::npos) << answer.text();
@@ -120,7 +122,7 @@ TEST(Answer, OverlappingIntervalsAreUnclear) {
   Answer answer;
   add(answer, {.queue = "gpu_ring", .messages = 1.00e6});
   add(answer, {.queue = "redis_list", .messages = 0.98e6});
-  EXPECT_NE(answer.text().find("then, unclear "), std::string::npos) << answer.text();
+  EXPECT_NE(answer.text().find("next: unclear "), std::string::npos) << answer.text();
 }
 
 TEST(Answer, RunnerUpLimitedByTheGeneratorIsUnclear) {
@@ -128,7 +130,7 @@ TEST(Answer, RunnerUpLimitedByTheGeneratorIsUnclear) {
   add(answer, {.queue = "gpu_ring", .messages = 9e6});
   add(answer, {.queue = "redis_list", .messages = 3e6, .status = "invalid", .cause = "driver_bound"});
   EXPECT_NE(answer.text().find("at least 3 M msg/s"), std::string::npos) << answer.text();
-  EXPECT_NE(answer.text().find("then, unclear "), std::string::npos) << answer.text();
+  EXPECT_NE(answer.text().find("next: unclear "), std::string::npos) << answer.text();
 }
 
 TEST(Answer, OnlyInstabilityOfTheShownMetricIsReported) {
@@ -190,6 +192,47 @@ TEST(Crowding, CrowdingIsReportedOnceAndOnlyIfItOccurs) {
   EXPECT_EQ(crowded_text(info, {{values_of(crowded), "impossible"}}, 2), "");
   const std::string said = crowded_text(info, {{values_of(fits), ""}, {values_of(crowded), ""}}, 2);
   EXPECT_NE(said.find("1 of 2 points spin up to 9 threads on 2 cores"), std::string::npos) << said;
+}
+
+// The axes in the warning as one line, without the sentence before them.
+std::string axes_in_warning(const std::string& experiment, const Values& given) {
+  const ExperimentInfo info(experiment);
+  Values values;
+  for (const auto& [axis, owners] : info.axes().entries()) values[axis.name] = axis.standard;
+  for (const auto& [name, value] : given) values[name] = value;
+  std::string text = crowded_text(info, {{values, ""}}, 1);
+  text = std::regex_replace(text, std::regex("\\s+"), " ");
+  const std::string before = "adds to their latency.";
+  return text.substr(text.find(before) + before.size());
+}
+
+TEST(ProgressLine, VerdictSaysWhetherADisturbedCellIsMeasuredAgain) {
+  Json row{{"status", "invalid"}, {"cause", "disturbed"}, {"reason", "disturbed: others used 30 % of the CPU time"}};
+  EXPECT_EQ(verdict_text(row), "will be measured again, because others used 30 % of the CPU time");
+  row["stop"] = {{"reason", "disturbed"}};
+  EXPECT_EQ(verdict_text(row), "not counted, because others used 30 % of the CPU time");
+  EXPECT_EQ(verdict_text({{"status", "failed"}, {"cause", "error"}, {"reason", "EIO"}}), "failed: EIO");
+}
+
+TEST(ProgressLine, FiguresHaveNoScientificNotationAndNoUnitOfOne) {
+  EXPECT_EQ(ExperimentInfo("storage").text("blocks_per_second", 2020), "2.02 k/s");
+  EXPECT_EQ(ExperimentInfo("storage").text("blocks_per_second", 20), "20 /s");
+  const Estimate once{100, {}}, low{1, 0.01}, high{140, 0.01}, wide{140, std::log(140.0)};
+  EXPECT_EQ(comparison(high, low), "140 × less");
+  EXPECT_EQ(comparison(low, high), "140 × more");
+  EXPECT_EQ(comparison(low, wide), "unclear");
+  EXPECT_EQ(comparison(low, once), "no interval");
+  EXPECT_EQ(wide.spread_text(), " within 140 ×");
+}
+
+TEST(Crowding, WarningNamesTheAxesOfTheExperiment) {
+  const std::string axes = " Axes that set the number of threads: ";
+  EXPECT_EQ(axes_in_warning("handoff", {{"readers", std::uint64_t{2}}}), axes + "readers.");
+  EXPECT_EQ(axes_in_warning("storage", {{"engine", "threads"}, {"threads", std::uint64_t{2}}}),
+            axes + "depth, readers, threads.");
+  EXPECT_EQ(axes_in_warning("feeding", {{"producers", std::uint64_t{4}}, {"workers", std::uint64_t{2}}}),
+            axes + "producers, workers.");
+  EXPECT_EQ(axes_in_warning("feeding", {}), "") << "no axis lowers the number of threads";
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ BoundRatio latency_bound(const Limits& limits) {
   return bound_of("latency_ns", 2400, point, limits);
 }
 
-TEST(Bounds, RingLatencyIsBoundByTheFasterProbe) {
+TEST(Bounds, RingLatencyIsBoundedByTheFasterProbe) {
   EXPECT_EQ(latency_bound({{"word_round_trip_ns", 2240}, {"lone_message_ns", 1900}}).expression.text(),
             "lone_message_ns");
   EXPECT_EQ(latency_bound({{"word_round_trip_ns", 1800}, {"lone_message_ns", 1900}}).expression.text(),
@@ -46,7 +46,7 @@ TEST(Bounds, RingLatencyIsBoundByTheFasterProbe) {
 }
 
 // The check is exact to the byte, so a bound that is off by any factor fails.
-TEST(Bounds, ThroughputIsBoundByTheCopyRate) {
+TEST(Bounds, ThroughputIsBoundedByTheCopyRate) {
   Point point;
   point.queue = "host_polled", point.device = "cpu", point.payload = 64;
   const auto bound = bound_of("messages_per_second", 2e7, point, {{"host_copy_bytes_per_second", 8e9}});
@@ -55,7 +55,7 @@ TEST(Bounds, ThroughputIsBoundByTheCopyRate) {
   EXPECT_DOUBLE_EQ(bound.ratio, 0.2);
 }
 
-TEST(Bounds, ThroughputIsBoundByTheWindow) {
+TEST(Bounds, ThroughputIsBoundedByTheWindow) {
   Point point;
   point.queue = "host_polled", point.device = "cpu", point.payload = 64;
   point.window = 10, point.producers = 2;

@@ -10,8 +10,8 @@
 namespace feedrate::test {
 namespace {
 
-/// While set, each message of the `paced` workload takes 20 ms to generate, far longer than a busy machine takes for a
-/// message otherwise.
+/// While set, each message of the `paced` workload takes 20 ms to generate, far longer than even a busy machine takes
+/// for any other message.
 std::atomic<bool> slow{false};
 struct Paced : EchoLike<Paced> {
   static constexpr auto kName = "paced";
@@ -77,7 +77,7 @@ TEST(GeneratorLimit, LimitIsTheMedianOfItsRunsNotTheBest) {
   EXPECT_EQ(limit.greatest, 900);
 }
 
-// Otherwise rates near the limit would be judged by another limit than rates far from it.
+// If the limit were measured again, rates near it would be judged by a different limit than rates far from it.
 TEST(GeneratorLimit, LimitIsMeasuredOncePerFootprint) {
   Session session("feeding", "cpu", 0, {}, "test", brief(20'000));
   const Point point = paced_point("faster_than_driver");
@@ -86,7 +86,7 @@ TEST(GeneratorLimit, LimitIsMeasuredOncePerFootprint) {
   EXPECT_EQ(first["runs"], kGeneratorRuns);
   EXPECT_LE(first["least"], first["messages_per_second"]);
   EXPECT_LE(first["messages_per_second"], first["greatest"]);
-  EXPECT_GT(again["ratio"], 2) << "the limit is not measured again, even at this ratio";
+  EXPECT_GT(again["ratio"], 2) << "the limit must not be measured again, even at this ratio";
   for (const char* part : {"messages_per_second", "least", "greatest"}) EXPECT_EQ(first[part], again[part]) << part;
 }
 
@@ -96,7 +96,7 @@ TEST(GeneratorLimit, PointsWithTheSameFootprintShareALimit) {
   const Point generator_point = generator_point_of(point, *device);
   EXPECT_EQ(generator_point.queue, "null");
   EXPECT_EQ(generator_point.payload, point.payload);
-  EXPECT_EQ(generator_point.capacity, point.window) << "the number of slots is the same";
+  EXPECT_EQ(generator_point.capacity, point.window) << "the number of slots must be the same";
   const auto with = [&](auto&& change) {
     Point changed = point;
     change(changed);

@@ -90,7 +90,7 @@ TEST_F(RingOnGpu, FlaggedBatchesStayCorrectOverManyLaps) {
       point.rate = 1'000'000;
     }
     Json row = run_cell(session, point);
-    // A row is useless for this test if the generator lost its core, so the cell is then repeated.
+    // A row is useless for this test if the generator lost its core; the cell is then repeated.
     const auto late = [&] { return row["reason"].get<std::string>().starts_with("generator"); };
     for (unsigned repetition = 1; repetition < 5 && late(); ++repetition) row = run_cell(session, point, repetition);
     expect_clean(row);
@@ -123,7 +123,7 @@ TEST_F(RingOnGpu, OneLaneKeepsTheOrderOverAThousandLaps) {
       test::set(point, "slots", slots);
       const Json row = run_cell(session, point);
       expect_clean(row);
-      EXPECT_EQ(row["details"]["counts"]["reordered"], 0) << "one lane";
+      EXPECT_EQ(row["details"]["counts"]["reordered"], 0) << "one lane must keep the order";
       EXPECT_EQ(row["chosen"]["slots"], slots);
     }
   }

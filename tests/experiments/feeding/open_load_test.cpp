@@ -191,8 +191,8 @@ TEST(OpenLoad, GeneratorThatIsAlwaysTooSlowInvalidatesTheRow) {
   EXPECT_TRUE(row["reason"].get<std::string>().starts_with("generator: ")) << row["reason"];
 }
 
-/// `count` of 10'000 messages, which otherwise take 5 us: the generator sends them `late_ns` late, and the queue takes
-/// `slow_ns` longer.
+/// `count` of 10'000 messages, each of which normally takes 5 us. The generator sends these `late_ns` late, and the
+/// queue takes `slow_ns` longer.
 struct Some {
   int count;
   std::uint64_t late_ns, slow_ns;
@@ -216,7 +216,7 @@ Json judged(const std::vector<Some>& some, double pause_ns = 0) {
   Measurement measured;
   const Point point = open_point("test_prompt", 10'000);
   describe_open_load(pass, {point.batch, point.producers, 1, pause_ns}, measured);
-  EXPECT_EQ(measured.status, Status::ok) << "the response times are valid even so";
+  EXPECT_EQ(measured.status, Status::ok) << "the response times must still be valid";
   const bool late = measured.flags.contains(Flag::late_generator);
   EXPECT_EQ(measured.details["load"].contains("late"), late);
   return {{"late", late}, {"details", measured.details}};
@@ -279,7 +279,7 @@ TEST(OpenLoad, FiguresAddUp) {
   EXPECT_EQ(row["details"]["load"]["due"], 5000);
   EXPECT_EQ(row["details"]["counts"]["sent"], 5000);
   EXPECT_EQ(row["details"]["counts"]["received"], 5000);
-  EXPECT_LT(row["figures"]["messages_per_second"], 5100);  // less on a busy machine, which ends late
+  EXPECT_LT(row["figures"]["messages_per_second"], 5100);  // lower on a busy machine, where the run ends late
   const auto mean = [&](const char* name) { return row["figures"][name]["mean"].get<double>(); };
   EXPECT_NEAR(mean("latency_ns"), mean("service_ns") + mean("send_lag_ns"), 0.02 * mean("latency_ns"));
   EXPECT_EQ(row["figures"]["latency_ns"]["samples"], row["figures"]["service_ns"]["samples"]);

@@ -43,7 +43,7 @@ TEST(RedisOnce, IdsOfThePreviousCellAreForgotten) {
   }
 }
 
-TEST(RedisQueues, PassThatTakesTooLongIsAbandonedAndLeavesNothingBehindBehind) {
+TEST(RedisQueues, PassThatTakesTooLongIsAbandonedAndLeavesNothingBehind) {
   RunSettings settings = brief(0);
   settings.seconds = 0.01;
   settings.longest_pass_seconds = 0.05;  // a window of single entries takes the server longer

@@ -34,7 +34,7 @@ TEST_F(SessionLimits, LimitsAreReadAgainOccasionallyBetweenCells) {
   session.measure_limits(cells);
   const auto begin = std::chrono::steady_clock::now();
   Json row = session.run_cell(cells[0], 0);
-  EXPECT_EQ(row["limit_rounds"], 5) << "limits are not read for every cell";
+  EXPECT_EQ(row["limit_rounds"], 5) << "limits must not be read for every cell";
   while (row["limit_rounds"] == 5 && std::chrono::steady_clock::now() - begin < std::chrono::minutes(4)) {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     row = session.run_cell(cells[0], 1);

@@ -72,7 +72,7 @@ TEST_P(StampedMessages, WrongByteAfterTheStampIsFoundInTheSample) {
   }
 }
 
-// The device adds up every byte of a result, so a byte that it misread changes the sum.
+// The device adds up every byte of a result, so a misread byte changes the sum.
 TEST_P(StampedMessages, ByteMisreadByTheDeviceIsFoundInEveryMessage) {
   send(0);
   stamped.fill(kStampSeed, kCount, kPayload, messages());
@@ -88,7 +88,7 @@ TEST_P(StampedMessages, StaleResultWithAnotherIdIsFound) {
   EXPECT_FALSE(check().right);
 }
 
-TEST_P(StampedMessages, RestOfASlotIsWrittenOnceAndAfterASample) {
+TEST_P(StampedMessages, RestOfASlotIsRewrittenOnlyForAndAfterASample) {
   send(0);
   for (std::size_t at = 0; at < kCount; ++at) messages().payload(at)[kPayload - 1] = std::byte{0x5A};  // marks the slot
   std::size_t kept = 0, expected = 0;

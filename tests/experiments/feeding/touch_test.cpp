@@ -31,7 +31,7 @@ QueueRegistration marring(const char* name, std::size_t byte) {
 }
 const QueueRegistration mars_stamps = marring("mars_stamps", 9), mars_rests = marring("mars_rests", 3000);
 
-TEST(Touch, StampedMessagesReturnCorrectFromEveryQueue) {
+TEST(Touch, EveryQueueReturnsStampedMessagesCorrectly) {
   for (const char* queue : {"gpu_ring", "host_polled", "null"}) {
     for (const char* workload : {"echo", "vecadd"}) {
       Point point = stamped_point(queue);

@@ -10,7 +10,7 @@ namespace {
 
 using Verdict = Tracker::Verdict;
 
-TEST(Tracker, TrackerAgreesWithASetInRandomOrder) {
+TEST(Tracker, TrackerMatchesASetForNumbersInRandomOrder) {
   std::mt19937 random(3);
   Tracker tracker(128);
   std::set<std::uint64_t> seen;
@@ -34,7 +34,7 @@ TEST(Tracker, RunsInOrderAreAccepted) {
   EXPECT_EQ(tracker.reordered(), 0u);
 }
 
-TEST(Tracker, RunIsAcceptedExactlyIfEachOfItsNumbersIs) {
+TEST(Tracker, RunIsAcceptedIfAndOnlyIfAllItsNumbersAre) {
   std::mt19937 random(5);
   for (const std::uint64_t span : {64, 128, 1024}) {
     Tracker by_runs(span), one_by_one(span);

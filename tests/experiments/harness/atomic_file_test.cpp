@@ -81,7 +81,7 @@ TEST_F(AtomicFiles, PipesAreWrittenInPlace) {
   EXPECT_TRUE(fs::is_fifo(folder_ / "pipe"));
 }
 
-TEST_F(AtomicFiles, OpenDescriptorsAreAppendedTo) {
+TEST_F(AtomicFiles, TextIsAppendedToOpenDescriptors) {
   std::FILE* const log = std::fopen((folder_ / "log").c_str(), "a");
   const std::string named = "/dev/fd/" + std::to_string(fileno(log));
   std::fputs("before ", log);

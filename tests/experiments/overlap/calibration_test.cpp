@@ -11,7 +11,7 @@ TEST(Calibration, CalibrationFindsTheRoundsForACost) {
   const std::uint32_t some = calibration.rounds(StageRole::transform, 4096, 1, 10e6);
   const std::uint32_t more = calibration.rounds(StageRole::transform, 4096, 1, 100e6);
   EXPECT_GT(some, 1u);
-  // The ratio is 10 apart from the time of a launch and other work on the machine.
+  // Without the time of a launch and other work on the machine, the ratio would be 10.
   EXPECT_GT(more, 4.0 * some);
   EXPECT_LT(more, 25.0 * some);
   EXPECT_EQ(calibration.rounds(StageRole::transform, 4096, 1, 0), 1u);

@@ -74,7 +74,7 @@ class BlockLoadTest : public testing::Test {
   std::uint64_t requested = 0;
   test::TempDir folder;
   std::unique_ptr<Device> device = open_cpu_device();
-  FileSet files{folder.path().string(), 2, 64 * kBlock, 1, 0};
+  FileSet files{{folder.path().string(), 2, 64 * kBlock}, 1, 0};
 };
 
 TEST_F(BlockLoadTest, AcceptsEveryBlockOnce) {
@@ -105,7 +105,7 @@ TEST(FileSetTest, FilesHaveTheContentsOfTheirKeyAndAreRemoved) {
   const test::TempDir folder;
   std::string path;
   {
-    const FileSet files(folder.path().string(), 2, 10'000, 3, 5);
+    const FileSet files({folder.path().string(), 2, 10'000}, 3, 5);
     path = files.files()[1].path;
     std::vector<std::uint64_t> words(1250);
     std::ifstream(path, std::ios::binary).read(reinterpret_cast<char*>(words.data()), 10'000);
@@ -120,9 +120,9 @@ TEST(FileSetTest, FilesHaveTheContentsOfTheirKeyAndAreRemoved) {
 }
 
 TEST(FileSetTest, UnusableFolderIsReported) {
-  EXPECT_THROW(FileSet("/nonexistent", 1, 4096, 1, 0), BadInput);
+  EXPECT_THROW(FileSet({"/nonexistent", 1, 4096}, 1, 0), BadInput);
   const test::TempDir folder;
-  EXPECT_THROW(FileSet(folder.path().string(), 1000, std::uint64_t{1} << 40, 1, 0), BadInput);
+  EXPECT_THROW(FileSet({folder.path().string(), 1000, std::uint64_t{1} << 40}, 1, 0), BadInput);
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 

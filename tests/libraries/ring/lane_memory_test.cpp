@@ -32,7 +32,7 @@ class Unserved : public testing::Test {
   std::unique_ptr<HostLane> lane;
 };
 
-TEST_F(Unserved, IncludeEverythingAfterAGap) {
+TEST_F(Unserved, EverythingAfterAGapIsUnserved) {
   EXPECT_EQ(lane->unserved(), from_to(0, 0));
   publish(8);
   EXPECT_EQ(lane->unserved(), from_to(0, 8));
@@ -42,11 +42,11 @@ TEST_F(Unserved, IncludeEverythingAfterAGap) {
   EXPECT_EQ(lane->unserved(), from_to(4, 8));
 }
 
-TEST_F(Unserved, StayCorrectAfterAPartialReleaseOfAClaim) {
+TEST_F(Unserved, PartialReleaseOfAClaimKeepsUnservedNumbersCorrect) {
   publish(8);
   complete(0, 3);
   complete(3, 8);
-  EXPECT_EQ(lane->poll(8).count, 8u) << "one poll returns both claims";
+  EXPECT_EQ(lane->poll(8).count, 8u) << "one poll must return both claims";
   lane->release(5);
   EXPECT_EQ(lane->unserved(), from_to(0, 0));
   publish(5);

@@ -68,7 +68,7 @@ TEST_F(ArenaTest, PiecesAreZeroedAlignedAndDisjoint) {
   }
   for (const auto& [place, mark] : held) arena_.give_back(place);
   EXPECT_EQ(arena_.taken(), 0u);
-  EXPECT_EQ(arena_.chunks(), 1u) << "one empty chunk is kept";
+  EXPECT_EQ(arena_.chunks(), 1u) << "one empty chunk must be kept";
   // All gaps have merged: as many of the largest small pieces as fit into the chunk can be taken.
   std::set<std::uint64_t> chunks;
   for (int i = 0; i < 8; ++i) chunks.insert(arena_.take(kMi).chunk);
@@ -87,7 +87,7 @@ TEST_F(ArenaTest, LargePiecesGetTheirOwnChunks) {
 TEST_F(ArenaTest, LimitIsEnforcedAndEmptyChunksMakeRoom) {
   const Place small = arena_.take(100);
   arena_.give_back(small);
-  EXPECT_EQ(arena_.reserved(), 8 * kMi) << "the empty chunk is kept";
+  EXPECT_EQ(arena_.reserved(), 8 * kMi) << "the empty chunk must be kept";
   const Place large = arena_.take(60 * kMi);  // fits only after the empty chunk is freed
   EXPECT_EQ(arena_.reserved(), 60 * kMi);
   EXPECT_THROW(arena_.take(5 * kMi), OutOfMemory);
@@ -121,7 +121,7 @@ TEST_F(ArenaTest, PiecesOf4KiHaveLessThanTenPercentOverhead) {
   EXPECT_LE(static_cast<double>(arena.reserved()), 1.1 * 100'000 * 4096);
 }
 
-TEST(Memfd, CannotBeTruncated) {
+TEST(Memfd, MemfdCannotBeTruncated) {
   const auto memory = memfd_memory();
   const auto chunk = memory->make(2 * kMi);
   EXPECT_NE(ftruncate(chunk->handle().descriptor, 4096), 0);

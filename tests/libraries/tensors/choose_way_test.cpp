@@ -64,7 +64,7 @@ TEST(ChooseWay, UnusableWaysAreSkippedWithTheirReason) {
                    1000);
   EXPECT_EQ(cheapest(costs)->name, "slow");
   EXPECT_EQ(costs[0].fault, "no such handle");
-  EXPECT_EQ(costs[1].fault, "the process that maps it ended");
+  EXPECT_EQ(costs[1].fault, "the mapping process ended");
   EXPECT_EQ(costs[2].fault, "not here");
   EXPECT_EQ(cheapest({costs.begin(), costs.begin() + 3}), nullptr);
 }

@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-TEST(Requests, AreParsedWithTheFieldsOfTheirOperation) {
+TEST(Requests, RequestsAreParsedWithTheFieldsOfTheirOperation) {
   const Request made = parse_request(
       R"({"op":"create","name":"w","dtype":"bf16","shape":[2,3],"strides":[3,1],"pin":true,"ttl":2.5,"pid":7})");
   EXPECT_EQ(made.op, Op::create);
@@ -44,7 +44,7 @@ TEST_P(WrongRequest, IsRejectedWithItsReason) {
     ADD_FAILURE() << "accepted";
   } catch (const BadInput& error) {
     EXPECT_NE(std::string(error.what()).find(GetParam().says), std::string::npos) << error.what();
-    EXPECT_LT(std::string(error.what()).size(), 400u) << "the error for a long request stays short";
+    EXPECT_LT(std::string(error.what()).size(), 400u) << "the error for a long request must stay short";
     const Json answer = Json::parse(Answer{to_json(error)}.text());
     EXPECT_EQ(answer.at("error"), "bad_request");
   }
@@ -78,7 +78,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Wrong{R"({"op":"status","device":")" + std::string(60'000, 'd') + R"("})", "at most 512 bytes"},
                     Wrong{R"({"op":"list","after":")" + std::string(70'000, 'x') + R"("})", "64 KiB"}));
 
-TEST(Requests, OfTheFuzzCorpusDoNoHarm) {
+TEST(Requests, FuzzCorpusDoesNoHarm) {
   std::size_t files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(FEEDRATE_SOURCE_DIR "/tests/fuzz/corpus/requests")) {
     std::ifstream file(entry.path(), std::ios::binary);
@@ -89,7 +89,7 @@ TEST(Requests, OfTheFuzzCorpusDoNoHarm) {
   EXPECT_GT(files, 2u);
 }
 
-TEST(Answers, PreserveTheErrorType) {
+TEST(Answers, AnswersPreserveTheErrorType) {
   EXPECT_THROW(throw_if_error(to_json(NotFound("x"))), NotFound);
   EXPECT_THROW(throw_if_error(to_json(AlreadyExists("x"))), AlreadyExists);
   EXPECT_THROW(throw_if_error(to_json(OutOfMemory("x"))), OutOfMemory);
@@ -111,7 +111,7 @@ class RequestsOfTheList : public testing::Test {
   Identity identity_{"cpu", "here", "memfd", "/s", "life"};
 };
 
-TEST_F(RequestsOfTheList, GetAHandleButNoLease) {
+TEST_F(RequestsOfTheList, RequestGetsAHandleButNoLease) {
   Json answer = ask({{"op", "create"}, {"name", "w"}, {"dtype", "f32"}, {"shape", {4}}, {"node", "here"}});
   ASSERT_TRUE(answer.at("ok")) << answer;
   answer = ask({{"op", "get"}, {"name", "w"}});
@@ -145,7 +145,7 @@ TEST_F(RequestsOfTheList, ListAnswersFitAPacketAndOmitNothing) {
   EXPECT_EQ(found, 300u);
 }
 
-TEST(Description, IsWrittenAndReadBack) {
+TEST(Description, DescriptionIsWrittenAndReadBack) {
   Description about{.name = "a \"name\" \u00e4", .generation = 7, .layout = {Dtype::bf16, {2, 3}, {}}};
   about.bytes = 12;
   about.place = {3, 256, 512};

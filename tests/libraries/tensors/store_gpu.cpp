@@ -90,7 +90,7 @@ TEST_P(GpuStore, DeletedMemoryIsFreedAndNewMemoryIsZeroed) {
     EXPECT_LE(free_bytes(), before - 200 * kMi);
     EXPECT_GE(free_bytes(), before - 300 * kMi);
     store.remove("x");
-    EXPECT_EQ(read(made)[(64 << 20) - 1], 0u) << "the lease keeps the memory";
+    EXPECT_EQ(read(made)[(64 << 20) - 1], 0u) << "the lease must keep the memory";
     check(cudaMemset(made.data(), 0xEE, made.bytes()), "cudaMemset");
     made = {};
     // An exported pool keeps all memory that it ever had; the driver frees none of it (CUDA's programming guide,
@@ -124,7 +124,7 @@ TEST_P(GpuStore, LeaseEndsAfterQueuedGpuWork) {
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
 }
 
-TEST_P(GpuStore, WritesQueuedByAFormerHolderDoNotReachTheNext) {
+TEST_P(GpuStore, WritesQueuedByAFormerHolderDoNotReachTheNextHolder) {
   // Small tensors lie side by side in a chunk, and the next tensor of the same size reuses the gap that one left.
   Store store(socket());
   const Tensor neighbour = store.create("neighbour", {Dtype::u32, {1000}, {}});
@@ -141,7 +141,7 @@ TEST_P(GpuStore, WritesQueuedByAFormerHolderDoNotReachTheNext) {
     store.remove("x");
     former = {};
     const Tensor next = store.create("x", {Dtype::u32, {1 << 18}, {}});
-    EXPECT_EQ(next.data(), place) << "otherwise the test proves nothing";
+    EXPECT_EQ(next.data(), place) << "the memory was not reused, so the test proves nothing";
     check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
     EXPECT_EQ(read(next), std::vector<std::uint32_t>(1 << 18, 0)) << "round " << round;
     store.remove("x");
@@ -164,7 +164,7 @@ TEST_P(GpuStore, SignalEndsTheDaemonCleanlyDespiteMappings) {
 }
 
 TEST_P(GpuStore, StreamsWaitForVersionsPublishedByOtherStreams) {
-  // Two connections stand for two processes: after waiting for a version, a connection itself publishes only later
+  // Two connections represent two processes, because a connection that has waited for a version publishes only later
   // ones.
   Store store(socket()), writers(socket());
   const Tensor of_reader = store.create("x", {Dtype::u32, {1 << 20}, {}});
@@ -233,7 +233,7 @@ TEST(SharedEventPeer, Waits) {
   Store store(from_environment("FEEDRATE_TEST_STORE", ""));
   const Tensor tensor = store.get("x");
   const SharedEvent event = SharedEvent::open(tensors::of_hex(handle), 0);
-  EXPECT_FALSE(event.done()) << "otherwise the test proves nothing";
+  EXPECT_FALSE(event.done()) << "the event was already complete, so the test proves nothing";
   cudaStream_t stream = nullptr;
   check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
   std::uint32_t* seen = nullptr;
@@ -320,7 +320,8 @@ TEST(GpuStoreElsewhere, UsesNoMemoryOnOtherGpus) {
     EXPECT_EQ(device, 0) << "the thread's current device must not change";
     check(cudaMemGetInfo(&after, &all), "cudaMemGetInfo");
   }
-  // A thread that has not used a GPU yet has the first GPU as its device, even after using a store on another GPU.
+  // A thread that has not used a GPU yet keeps the first GPU as its current device, even after using a store on another
+  // GPU.
   std::thread([&] {
     Store store(socket);
     store.create("y", {Dtype::u32, {1 << 20}, {}});

@@ -205,7 +205,7 @@ TEST_F(StoreTest, LeasesOfAKilledProcessEndWithinASecond) {
     until_free.push_back(Clock::now() - killed);
   }
   EXPECT_LT(*std::ranges::min_element(until_free), 1s) << "on a busy machine some rounds may take longer";
-  EXPECT_EQ(status().at("chunk_bytes"), 8 * kMi) << "all memory that they held is free";
+  EXPECT_EQ(status().at("chunk_bytes"), 8 * kMi) << "all memory that they held must be free";
 }
 
 TEST_F(StoreTest, SuspendedProcessKeepsItsLeases) {
@@ -238,7 +238,7 @@ TEST_F(StoreTest, ForkedCopyNeitherHoldsNorEndsALease) {
     std::optional<Tensor> held = store.get("x");
     const pid_t child = fork();
     if (child == 0) {
-      alarm(20);  // so that the copy does not outlive the test forever
+      alarm(20);  // so that the copy does not outlive the test for long
       try {
         store.get("x");
         _exit(2);
@@ -259,7 +259,7 @@ TEST_F(StoreTest, ForkedCopyNeitherHoldsNorEndsALease) {
   EXPECT_EQ(leases_of("x"), 1) << "the copy must not end the lease";
   parent.kill_and_wait();
   EXPECT_TRUE(await([&] { return leases_of("x") == 0; })) << "even though the copy keeps the socket open";
-  EXPECT_EQ(kill(copy, SIGKILL), 0) << "the copy was still running";
+  EXPECT_EQ(kill(copy, SIGKILL), 0) << "the copy must still be running";
 }
 
 TEST_F(StoreTest, SecondGetReturnsTheSameLease) {
@@ -387,7 +387,7 @@ TEST_F(StoreTest, SocketIsPrivateToItsUser) {
   EXPECT_THROW(RunningDaemon{options(folder_.socket())}, BadInput) << "another daemon already listens there";
 }
 
-TEST(StoreSocket, OfARunningProgramIsNotReplaced) {
+TEST(StoreSocket, SocketOfARunningProgramIsNotReplaced) {
   const Folder folder;
   const Descriptor other(socket(AF_UNIX, SOCK_STREAM, 0));  // a stream socket, like that of Redis
   sockaddr_un address{};
@@ -399,7 +399,7 @@ TEST(StoreSocket, OfARunningProgramIsNotReplaced) {
   EXPECT_TRUE(std::filesystem::exists(folder.socket()));
 }
 
-TEST(StoreSocket, ListensWhenItAppears) {
+TEST(StoreSocket, SocketListensAsSoonAsItAppears) {
   for (int turn = 0; turn < 1000; ++turn) {
     const Folder folder;
     sockaddr_un address{};
@@ -417,7 +417,7 @@ TEST(StoreSocket, ListensWhenItAppears) {
   }
 }
 
-TEST(StoreSocket, IsTrustedOnlyFromThePathsOwner) {
+TEST(StoreSocket, SocketIsTrustedOnlyIfThePathsOwnerListens) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   constexpr uid_t kOther = 65534;
   const Folder folder;

@@ -20,7 +20,7 @@ std::string error_of(const Call& call) {
   } catch (const Error& error) {
     return error.what();
   }
-  ADD_FAILURE() << "nothing thrown";
+  ADD_FAILURE() << "nothing was thrown";
   return "";
 }
 #define EXPECT_SAYS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
@@ -75,7 +75,7 @@ TEST_F(TableTest, LaterTensorOfTheSameNameIsDistinct) {
   const Lease old = table_.lease(a_, "x");
   const TensorWords& words = const_cast<Board&>(table_.board()).words(old.tensor.slot);
   table_.remove("x");
-  EXPECT_EQ(words.generation, 0u) << "its holders can see that it was deleted";
+  EXPECT_EQ(words.generation, 0u) << "its holders must see that it was deleted";
   const Description later = table_.create(a_, "x", bytes(10), {});
   EXPECT_GT(later.generation, old.tensor.generation);
   EXPECT_NE(later.slot, old.tensor.slot);
@@ -93,7 +93,7 @@ TEST_F(TableTest, LeasesEndWithTheirClient) {
   table_.lease(a_, "gone");
   table_.remove("gone");
   table_.leave(a_);
-  EXPECT_EQ(table_.stat("kept").leases, 0u) << "the tensor outlives its creator";
+  EXPECT_EQ(table_.stat("kept").leases, 0u) << "the tensor must outlive its creator";
   EXPECT_EQ(table_.tensors(), 1u);
   EXPECT_EQ(table_.deleted(), 0u);
   EXPECT_EQ(table_.leases(), 0u);
@@ -129,7 +129,7 @@ TEST_F(TableTest, TensorsAreEvictedForANewOneOnlyOnRequest) {
   EXPECT_EQ(names(), (std::vector<std::string>{"more", "t0"}));
   EXPECT_THROW(table_.create(a_, "much more", bytes(60 * kMi), {.evict = true}), OutOfMemory);
   EXPECT_EQ(names(), (std::vector<std::string>{"more", "t0"}))
-      << "nothing is evicted if that would not make enough room";
+      << "nothing must be evicted if that would not make enough room";
 }
 
 TEST_F(TableTest, NamesExpire) {
@@ -141,7 +141,7 @@ TEST_F(TableTest, NamesExpire) {
   now_ms_ += 1500;
   EXPECT_EQ(table_.expire(), 1'060'000u);
   EXPECT_EQ(names(), (std::vector<std::string>{"later", "never"}));
-  EXPECT_EQ(table_.deleted(), 1u) << "its lease keeps the tensor";
+  EXPECT_EQ(table_.deleted(), 1u) << "its lease must keep the tensor";
   table_.remove("later");
   EXPECT_EQ(table_.expire(), std::nullopt);
   for (const double no_time : {0.0, -1.0, 1e300, std::numeric_limits<double>::infinity(), std::nan("")}) {
@@ -154,7 +154,7 @@ TEST_F(TableTest, FailedCreateLeavesNothingBehind) {
   EXPECT_THROW(table_.create(a_, "", bytes(1), {}), BadInput);
   EXPECT_THROW(table_.create(a_, "x", {Dtype::f32, {-1}, {}}, {}), BadInput);
   EXPECT_EQ(table_.tensors(), 0u);
-  EXPECT_EQ(table_.create(a_, "x", bytes(1), {}).slot, 0u) << "the failed calls used no slot";
+  EXPECT_EQ(table_.create(a_, "x", bytes(1), {}).slot, 0u) << "the failed calls must use no slot";
 }
 
 TEST_F(TableTest, ListsArePaged) {
@@ -190,7 +190,7 @@ TEST_F(TableTest, StagedTensorGetsItsNameAtTheCommit) {
   EXPECT_EQ(table_.expire(), std::nullopt);
   now_ms_ += 1000;
   EXPECT_EQ(table_.commit(a_, staged.id).generation, staged.tensor.generation);
-  EXPECT_EQ(table_.expire(), 1'061'000u) << "the time to live counts from the commit";
+  EXPECT_EQ(table_.expire(), 1'061'000u) << "the time to live must count from the commit";
   EXPECT_EQ(table_.lease(b_, "x").tensor.generation, staged.tensor.generation);
   EXPECT_EQ(changes_.front().first, Table::Change::created);
   EXPECT_EQ(table_.staged(), 0u);
@@ -202,7 +202,7 @@ TEST_F(TableTest, UncommittedTensorIsFreedWithItsClient) {
   table_.stage(a_, "x", bytes(5 * kMi), {});
   table_.release(b_, table_.stage(b_, "y", bytes(10), {}).id);
   EXPECT_EQ(table_.staged(), 2u);
-  EXPECT_EQ(table_.evict(100 * kMi), 0u) << "leases protect staged tensors from eviction";
+  EXPECT_EQ(table_.evict(100 * kMi), 0u) << "leases must protect staged tensors from eviction";
   table_.leave(a_);
   EXPECT_EQ(table_.staged(), 0u);
   EXPECT_EQ(table_.arena().taken(), 0u);
@@ -218,10 +218,10 @@ TEST_F(TableTest, CommitReplacesInOneStep) {
   EXPECT_EQ(table_.stat("x").generation, old.generation);
   changes_.clear();
   table_.commit(a_, staged.id);
-  ASSERT_EQ(changes_.size(), 1u) << "observers never see the name without a tensor";
+  ASSERT_EQ(changes_.size(), 1u) << "observers must never see the name without a tensor";
   EXPECT_EQ(changes_.front().first, Table::Change::created);
   EXPECT_EQ(table_.stat("x").generation, staged.tensor.generation);
-  EXPECT_EQ(table_.deleted(), 1u) << "the reader keeps the old one";
+  EXPECT_EQ(table_.deleted(), 1u) << "the reader must keep the old tensor";
   table_.release(b_, reader.id);
   EXPECT_EQ(table_.deleted(), 0u);
   // Without `replace`, a commit fails if the name has been taken in the meantime.
@@ -252,7 +252,7 @@ TEST_F(LimitedTable, LimitErrorsNameTheClientAndItsUsage) {
   const Lease held = table_.lease(a_, "1");
   table_.remove("1");
   EXPECT_THROW(table_.create(a_, "1", bytes(700), {}), OutOfMemory)
-      << "the deleted tensor still counts while it is leased";
+      << "the deleted tensor must still count while it is leased";
   table_.release(a_, held.id);
   table_.create(a_, "1", bytes(700), {});
   table_.create({}, "3", bytes(5000), {});
@@ -290,7 +290,7 @@ TEST(Layouts, DtypesHaveNames) {
   EXPECT_SAYS(error_of<BadInput>([] { dtype_of("float32"); }), "f16, bf16, f32");
 }
 
-TEST(Names, AreUtf8) {
+TEST(Names, NamesMustBeUtf8) {
   for (const char* good : {"a", "weights/layer.0", "\u00e9\u4e2d\U0001F600", "a b:{c}"})
     EXPECT_NO_THROW(check_name(good));
   EXPECT_NO_THROW(check_name(std::string(512, 'x')));

@@ -226,7 +226,7 @@ TEST_P(EveryRing, DrainServesAllPublishedMessages) {
   std::vector<std::uint64_t> ids;
   for (std::uint32_t i = 0; i < 16; ++i) ids.push_back(ring.try_submit(words({i})).value());
   EXPECT_TRUE(ring.stop(RingStop::drain).empty());
-  EXPECT_TRUE(ring.stop(RingStop::now).empty()) << "a second stop is harmless";
+  EXPECT_TRUE(ring.stop(RingStop::now).empty()) << "a second stop must be harmless";
   for (std::uint32_t i = 0; i < 16; ++i) {
     const RingAnswer answer = ring.wait(ids[i], kLong);
     ASSERT_EQ(answer.status, RingStatus::ok) << i;
@@ -302,7 +302,7 @@ TEST_P(EveryRing, NextMessageWakesAParkedLane) {
     EXPECT_NO_THROW(ring.check());
   }
   const std::uint64_t id = ring.try_submit(words({1})).value();
-  EXPECT_TRUE(ring.stop(RingStop::drain).empty()) << "drain wakes a parked lane";
+  EXPECT_TRUE(ring.stop(RingStop::drain).empty()) << "drain must wake a parked lane";
   EXPECT_EQ(ring.wait(id, kLong).status, RingStatus::ok);
 }
 
@@ -340,7 +340,7 @@ TEST_P(EveryRing, TwoRingsRunInOneProcess) {
   }
   first.stop(RingStop::now);
   const std::uint64_t b = second.try_submit(Bytes(64)).value();
-  EXPECT_EQ(second.wait(b, kLong).payload, Bytes(32)) << "stopping one ring does not stop the other";
+  EXPECT_EQ(second.wait(b, kLong).payload, Bytes(32)) << "stopping one ring must not stop the other";
 }
 
 RingConfig with(auto change) {

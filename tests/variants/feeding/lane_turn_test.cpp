@@ -41,7 +41,7 @@ TEST(LaneTurn, EndsAfterTheLongestTurnTime) {
   }
 }
 
-// Each message then goes to the lane whose teams have had the most time for earlier messages.
+// With lone messages, each message goes to the lane whose teams have had the most time for earlier messages.
 TEST(LaneTurn, LoneMessageEndsTheTurnAtOnce) {
   LaneTurn turn(50);
   for (std::uint64_t ns = LaneTurn::kLongestNs; ns < 1'000'000; ns += LaneTurn::kLongestNs) {

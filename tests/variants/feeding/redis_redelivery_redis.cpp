@@ -12,7 +12,8 @@ namespace {
 using namespace std::chrono_literals;
 
 TEST(Redelivery, TakesOverFromAllDeadWorkersWithoutPauses) {
-  constexpr int kDead = 2000;  // with pauses of a quarter of a second, at two dead workers per heartbeat: four minutes
+  // Pauses of a quarter of a second, at two dead workers per heartbeat, would add four minutes.
+  constexpr int kDead = 2000;
   const redis::PrivateServer server;
   redis::Connection connection(server.url());
   const std::string message(16, '\0');

@@ -58,7 +58,7 @@ TEST_P(Way, DeliversTheLatestOffer) {
   EXPECT_EQ(taken(*importer, 1), std::vector<std::byte>(kBytes, std::byte{103}));
 }
 
-TEST_P(Way, KeepsTheOldBytesUntilTheOfferIfItCopies) {
+TEST_P(Way, OnlyCopyingWaysKeepTheOldBytesUntilTheOffer) {
   const auto exporter = entry().exporter({setting_, *device_});
   const auto importer = entry().importer({setting_, *device_});
   std::byte* const place = exporter->create(0);

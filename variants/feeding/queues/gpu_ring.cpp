@@ -13,7 +13,8 @@
 namespace feedrate {
 namespace {
 
-/// The queue's own axes. For 0 and "auto", the queue chooses by the messages' size and number and the machine's limits.
+/// The queue's own axes. For 0 and "auto", the queue chooses from the messages' size and number and the machine's
+/// limits.
 struct RingOptions {
   unsigned lanes = 0;
   unsigned pollers = 0;
@@ -65,8 +66,8 @@ const char* name_of(Words words, Value value) {
 }
 
 /// Whether copy engines move a batch of this size faster than SMs. The engines have the higher bandwidth in both
-/// directions, but each copy costs a fixed time; the crossover follows from the two ceilings and that cost. False if
-/// these are not known.
+/// directions, but each copy costs a fixed time; the crossover follows from the two ceilings and that cost. Returns
+/// false if these are unknown.
 bool worth_copying(std::size_t batch_bytes, const Limits& limits) {
   const auto engine = feedrate::value_of(limits, "copy_engine_both_bytes_per_second");
   const auto sm = feedrate::value_of(limits, "sm_echo_bytes_per_second"),
@@ -79,7 +80,7 @@ bool worth_copying(std::size_t batch_bytes, const Limits& limits) {
 /// The config for a point. Values that the point leaves open are chosen from the sizes and the machine's limits.
 RingConfig config_of(const Point& point, std::size_t result_bytes, const Limits& limits) {
   constexpr unsigned kMirroredUnits = 24;
-  constexpr std::size_t kFewMessages = 4;  // with no more in flight, low latency is the goal
+  constexpr std::size_t kFewMessages = 4;  // with at most this many in flight, low latency is the goal
   const RingOptions own = ring_axes().of(point.own);
   RingConfig config;
   config.message_bytes = std::max(point.payload, own.slot_bytes);

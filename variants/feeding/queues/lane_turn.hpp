@@ -11,10 +11,10 @@ class LaneTurn {
  public:
   static constexpr std::uint64_t kLongestNs = 1000;  ///< slightly less than the time of one poll
 
-  /// A turn ends after `most` messages, and at the first publish kLongestNs or more after the last turn's end.
+  /// A turn ends after `most` messages, or at the first publish kLongestNs or more after the end of the last turn.
   explicit LaneTurn(std::size_t most) : max_(most) {}
 
-  /// Notes that `count` more messages were published to the lane. Returns whether that ends the turn. `now()` returns
+  /// Records that `count` more messages were published to the lane. Returns whether that ends the turn. `now()` returns
   /// the time in ns and is called only if needed.
   template <class Now>
   bool ends(std::size_t count, Now&& now) {

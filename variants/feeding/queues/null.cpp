@@ -5,13 +5,13 @@ namespace feedrate {
 namespace {
 
 /// Delivers nothing: only the number of published messages passes from producer to collector. The remaining cost is
-/// that of the load generator (making, timing, collecting and comparing messages), which limits everything that it can
-/// measure at a point. The queue uses the same amount of memory as a real queue: each producer writes every byte of its
-/// messages into as many slots as a ring in host memory has, and each collector compares every byte of results in the
-/// same number of further slots. So large payloads fall out of the caches at the same sizes as with a real queue. The
-/// results are written up front and are correct for the first messages, so that comparing takes as long as with correct
-/// results; their ids do not match later messages, and the outcome is ignored. The cost of results that another thread
-/// writes is part of a real queue's cost.
+/// that of the load generator (making, timing, collecting and comparing messages). It limits everything that the
+/// generator can measure at a point. The queue uses the same amount of memory as a real queue: each producer writes
+/// every byte of its messages into as many slots as a ring in host memory has, and each collector compares every byte
+/// of results in the same number of further slots. So large payloads fall out of the caches at the same sizes as with a
+/// real queue. The results are written up front and are correct for the first messages, so that comparing takes as long
+/// as with correct results; their ids do not match later messages, and the outcome is ignored. The cost of results that
+/// another thread writes is part of a real queue's cost.
 class NullQueue final : public Queue {
  public:
   explicit NullQueue(const QueueConfig& config) {

@@ -7,8 +7,8 @@ namespace {
 std::string channel_of(std::string_view key) { return fmt::format("{}:wake", key); }
 
 /// Lists as in redis_list, but a reader that found nothing waits for a message on the channel `<key>:wake` instead of
-/// in a blocking pop; every push publishes there. The variant shows what notification costs and gains against BRPOP. A
-/// notification may be lost with its connection, so a reader also polls its list at intervals.
+/// in a blocking pop; every push publishes there. The variant shows the cost and benefit of notification compared with
+/// BRPOP. A notification may be lost with its connection, so a reader also polls its list at intervals.
 struct PubsubDialect : ListDialect {
   static void push_results(Connection& connection, std::string_view key, const ConstMessages& messages,
                            std::size_t pack) {

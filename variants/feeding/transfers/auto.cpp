@@ -8,7 +8,7 @@ namespace {
 
 constexpr auto kWithoutLimits = "pinned";
 
-/// A transfer, with non-default settings of its own axes.
+/// A transfer, with any non-default settings of its axes.
 struct Candidate {
   std::string name;
   Values own;
@@ -57,7 +57,7 @@ Chosen choose(const BoundedPoint& bounded, const Limits& limits, const DeviceInf
                                     lone ? "if alone" : "back to back", others)};
 }
 
-/// A wrapper around another transfer, which it chooses at construction by payload and batch and this machine's limits.
+/// A wrapper around another transfer, chosen at construction from the payload, the batch and this machine's limits.
 class Auto final : public Transfer {
  public:
   explicit Auto(const TransferConfig& config) {
@@ -99,7 +99,7 @@ Values own_of(const TransferEntry& entry, const Choices& choices) {
   return own;
 }
 
-/// The chosen transfer has its own axes at their defaults and no more batches in flight than this.
+/// Maximum number of batches in flight, for any transfer that may be chosen with its own axes at their defaults.
 unsigned max_depth(const Point& point) {
   unsigned most = 1;
   for (const auto& [name, entry] : Transfers::instance().entries()) {

@@ -9,7 +9,7 @@ namespace {
 
 /// A group's messages, packed one after another in pinned memory without padding to slots, followed by a table of their
 /// offsets. One copy moves everything to the device, one kernel works through the table, and one copy moves the results
-/// back, from where they are copied to their batches' slots.
+/// to pinned memory, from which they are copied to their batches' slots.
 struct Gathered {
   Buffer host_in, host_out;                                  ///< pinned
   Buffer in, out;                                            ///< in device memory

@@ -7,8 +7,8 @@ namespace feedrate {
 namespace {
 
 /// One graph per group, with parallel chains, one per batch, so that one call forks into all chains and joins them
-/// again. Each graph is built once. Afterwards only those addresses are changed that differ from the graph's last
-/// batches, and chains without a batch are disabled.
+/// again. Each graph is built once. Afterwards only the addresses that differ from those of the graph's last
+/// batches are changed, and chains without a batch are disabled.
 struct GraphOfChains {
   struct Chain {
     Buffer in, out;                                   ///< in device memory, for copies
@@ -96,7 +96,7 @@ std::vector<AxisValues> graph_search() {
   return all;
 }
 
-/// Bounds of the transfer. A worker queues no more chains per second, in parallel in graphs, than the ceiling.
+/// Bounds of the transfer. A worker queues parallel chains in graphs at no more than the ceiling's rate.
 void limit_graph(const BoundedPoint& bounded, Bounds& bounds) {
   const bool mapped = is_mapped(bounded.point.own);
   bounds.time("graph_launch_sync_ns");

@@ -58,7 +58,7 @@ class InFlight {
   }
   /// Returns the next place, or nullptr if all are busy. Queue the work on its stream, then call `begin`.
   Place* free_place() { return begun_ - ended_ == places_.size() ? nullptr : &places_[begun_ % places_.size()]; }
-  /// Call this in between, after queueing the copy of the messages to the device.
+  /// Call this before `begin`, after queueing the copy of the messages to the device.
   void copied_in(Place& place, const Batch& batch) {
     if (batch.timed) place.stream->record(*place.copied_in);
   }

@@ -106,7 +106,7 @@ void (*const kKernel)(PersistentPlan) = persistent_kernel;
 void (*const kKernel)(PersistentPlan) = nullptr;
 #endif
 
-/// The same with threads, one per stage.
+/// The same on the CPU, with one thread per stage.
 void run_on_threads(const PersistentPlan& plan) {
   std::array<std::atomic<std::uint64_t>, kMaxStages> done{};
   std::vector<std::jthread> threads;

@@ -1,3 +1,6 @@
+#include "common/error.hpp"
+#include "variants/storage/engine.hpp"
+#ifdef __CUDACC__
 #include <cuda_runtime.h>
 #include <dlfcn.h>
 #include <sys/stat.h>
@@ -11,9 +14,9 @@
 #include <vector>
 
 #include "common/device/cuda_check.hpp"
-#include "common/error.hpp"
 #include "variants/storage/files.hpp"
 #include "variants/storage/slots.hpp"
+#endif
 
 /// NVIDIA's cuFile (GPUDirect Storage), loaded at run time. The declarations follow its documented binary interface
 /// ("cuFile API Reference Guide", NVIDIA), because its header is not part of the packages that a build needs.
@@ -31,6 +34,7 @@ const Axes<CufileOptions>& own_axes_of_cufile() {
   return kAxes;
 }
 
+#ifdef __CUDACC__
 struct Status {
   int code = 0;  // CUfileOpError
   int driver = 0;
@@ -166,15 +170,24 @@ class Cufile : public Engine {
   explicit Cufile(const EngineConfig& config) : operation_(config.operation), files_(config), slots_(config.depth) {
     static const Status kOpened = open_driver();
     check_cufile(kOpened, "cuFileDriverOpen");
-    for (unsigned i = 0; i < config.files.size(); ++i) handles_.emplace_back(files_.descriptor(i, 0, kDirectAlignment));
+    register_files();
     int device = 0;
     check(cudaGetDevice(&device), "cudaGetDevice");
+  }
+  bool reopen() override {
+    handles_.clear();
+    files_.reopen();
+    register_files();
+    return true;
   }
   std::map<std::string, std::string> path() const override {
     return {{"mode", Library::direct() ? "cuFile, nvidia-fs loaded" : "cuFile in compatibility mode (no nvidia-fs)"}};
   }
 
  protected:
+  void register_files() {
+    for (unsigned i = 0; i < files_.size(); ++i) handles_.emplace_back(files_.descriptor(i, 0, kDirectAlignment));
+  }
   /// Ends a slot's request with cuFile's result: bytes, or a negative error.
   void finish(std::size_t slot, ssize_t result) {
     if (result >= 0) {
@@ -330,12 +343,17 @@ std::unique_ptr<Engine> make_cufile(const EngineConfig& config) {
   if (api == "stream") return std::make_unique<CufileStream>(config);
   return std::make_unique<CufileSync>(config);
 }
+std::string why_cufile_is_unavailable() { return Library::instance().unavailable(); }
+#else
+std::unique_ptr<Engine> make_cufile(const EngineConfig& /*config*/) { throw Failure(cuda_unavailable()); }
+std::string why_cufile_is_unavailable() { return cuda_unavailable(); }
+#endif
 
 const EngineRegistration registered(
     "cufile",
     {.description = "NVIDIA's cuFile: GPUDirect Storage if the system supports it, else its compatibility mode",
      .axes = own_axes_of_cufile().list(),
-     .unavailable = [] { return Library::instance().unavailable(); },
+     .unavailable = why_cufile_is_unavailable,
      .why_unsupported = [](const EnginePoint& point) -> std::string {
        if (point.device != "cuda") return "engine cufile needs --device cuda";
        const bool batch = own_axes_of_cufile().of(point.own).api == "batch";

@@ -1,16 +1,15 @@
 #include <fmt/format.h>
-#include <liburing.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <vector>
 
 #include "common/error.hpp"
 #include "variants/storage/copies.hpp"
 #include "variants/storage/files.hpp"
 #include "variants/storage/slots.hpp"
+#include "variants/storage/uring.hpp"
 
 namespace feedrate::storage {
 namespace {
@@ -32,28 +31,6 @@ const Axes<UringOptions>& own_axes_of_io_uring() {
   return kAxes;
 }
 
-/// A ring of requests to the kernel.
-class Uring {
- public:
-  Uring(unsigned entries, unsigned flags) {
-    if (const int error = ::io_uring_queue_init(entries, &ring_, flags); error < 0) throw failure("io_uring", error);
-  }
-  ~Uring() { ::io_uring_queue_exit(&ring_); }
-  Uring(const Uring&) = delete;
-  Uring& operator=(const Uring&) = delete;
-  io_uring* get() { return &ring_; }
-  static Failure failure(const char* what, int error) {
-    const char* const hint = error == -EPERM || error == -ENOSYS ? " (see /proc/sys/kernel/io_uring_disabled)"
-                             : error == -ENOMEM                  ? " (see `ulimit -l`)"
-                             : error == -EOPNOTSUPP              ? " (the device has no poll queues)"
-                                                                 : "";
-    return Failure(fmt::format("{}: {}{}", what, std::strerror(-error), hint));
-  }
-
- private:
-  io_uring ring_{};
-};
-
 unsigned flags_of(const std::string& wait) {
   if (wait == "sqpoll") return IORING_SETUP_SQPOLL;
   return IORING_SETUP_SINGLE_ISSUER | (wait == "iopoll" ? IORING_SETUP_IOPOLL : IORING_SETUP_DEFER_TASKRUN);
@@ -73,12 +50,11 @@ class IoUring final : public Engine {
         copies_(config.device, options_.streams, direction_of(config.operation)),
         ring_(static_cast<unsigned>(config.depth), flags_of(options_.wait)),
         descriptors_(files_.all()) {
-    check(::io_uring_register_files(ring_.get(), descriptors_.data(), static_cast<unsigned>(descriptors_.size())),
-          "io_uring: registering the files");
+    register_files();
     std::vector<iovec> buffers(config.depth);
     for (std::size_t i = 0; i < config.depth; ++i) buffers[i] = {staging_.slot(i), staging_.stride()};
-    check(::io_uring_register_buffers(ring_.get(), buffers.data(), static_cast<unsigned>(buffers.size())),
-          "io_uring: registering the staging memory");
+    Uring::check(::io_uring_register_buffers(ring_.get(), buffers.data(), static_cast<unsigned>(buffers.size())),
+                 "io_uring: registering the staging memory");
   }
   ~IoUring() override {
     try {
@@ -121,13 +97,22 @@ class IoUring final : public Engine {
     flush();
     return slots_.poll(ended);
   }
+  bool reopen() override {
+    Uring::check(::io_uring_unregister_files(ring_.get()), "io_uring: releasing the files");
+    files_.reopen();
+    descriptors_ = files_.all();
+    register_files();
+    return true;
+  }
   std::map<std::string, std::string> path() const override {
     return {{"mode", "pinned memory"}, {"uring", options_.wait}, {"punt", punts_ ? "yes" : "no"}};
   }
 
  private:
-  static void check(int result, const char* what) {
-    if (result < 0) throw Uring::failure(what, result);
+  void register_files() {
+    Uring::check(
+        ::io_uring_register_files(ring_.get(), descriptors_.data(), static_cast<unsigned>(descriptors_.size())),
+        "io_uring: registering the files");
   }
   /// Queues the rest of a slot's request.
   void queue(std::size_t slot) {
@@ -196,20 +181,11 @@ class IoUring final : public Engine {
   std::vector<std::size_t> group_slots_;
 };
 
-std::string why_no_io_uring() {
-  io_uring ring{};
-  if (const int error = ::io_uring_queue_init(2, &ring, 0); error < 0) {
-    return Uring::failure("io_uring", error).what();
-  }
-  ::io_uring_queue_exit(&ring);
-  return "";
-}
-
 const EngineRegistration registered(
     "io_uring",
     {.description = "io_uring with registered files and pinned memory; one group of copies per poll",
      .axes = own_axes_of_io_uring().list(),
-     .unavailable = why_no_io_uring,
+     .unavailable = Uring::unavailable,
      .why_unsupported = [](const EnginePoint& point) -> std::string {
        const bool polls = own_axes_of_io_uring().of(point.own).wait == "iopoll";
        return polls && !point.direct ? "--uring iopoll needs --direct yes" : "";

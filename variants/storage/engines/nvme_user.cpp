@@ -49,14 +49,21 @@ class Drive {
  public:
   Drive(const File& file, const NvmeUserOptions& options, Staging& staging)
       : controller_(nvme::open_controller(file.path)),
-        staging_(controller_->port(), staging.all()),
-        transfers_(*controller_, controller_->name_space(options.name_space),
-                   std::min(options.queue_entries, controller_->max_entries()), kLargestCommand) {}
+        space_(controller_->name_space(options.name_space)),
+        entries_(std::min(options.queue_entries, controller_->max_entries())),
+        staging_(controller_->port(), staging.all()) {
+    reopen();
+  }
+  /// Deletes the queue pair and creates a new one.
+  void reopen() {
+    transfers_.reset();
+    transfers_.emplace(*controller_, space_, entries_, kLargestCommand);
+  }
 
   nvme::Controller& controller() { return *controller_; }
-  nvme::Transfers& transfers() { return transfers_; }
-  std::uint64_t bytes() const { return transfers_.name_space().bytes(); }
-  std::uint32_t block_bytes() const { return transfers_.name_space().block_bytes; }
+  nvme::Transfers& transfers() { return *transfers_; }
+  std::uint64_t bytes() const { return space_.bytes(); }
+  std::uint32_t block_bytes() const { return space_.block_bytes; }
   void add(const Part& part) { waiting_.push_back(part); }
   /// Submits waiting parts as far as the queue has room. `place(part)`: its byte in the namespace and in the staging
   /// memory.
@@ -68,24 +75,26 @@ class Drive {
         const auto [offset, at] = place(waiting_.front());
         const auto blocks = static_cast<std::uint32_t>(waiting_.front().bytes / block_bytes());
         const auto opcode = operation == Operation::read ? nvme::IoOpcode::read : nvme::IoOpcode::write;
-        if (!transfers_.submit(opcode, offset / block_bytes(), blocks, staging_.bus() + at, waiting_.front().slot,
-                               now)) {
+        if (!transfers_->submit(opcode, offset / block_bytes(), blocks, staging_.bus() + at, waiting_.front().slot,
+                                now)) {
           break;
         }
         waiting_.pop_front();
       }
     }
-    transfers_.queue().flush();
+    transfers_->queue().flush();
   }
   void check() {
     controller_->check_health();
-    transfers_.queue().check_timeouts(now_ns(), kCommandTimeout);
+    transfers_->queue().check_timeouts(now_ns(), kCommandTimeout);
   }
 
  private:
   std::shared_ptr<nvme::Controller> controller_;
+  nvme::NamespaceInfo space_;
+  std::uint32_t entries_;
   nvme::DmaMapping staging_;
-  nvme::Transfers transfers_;  // deleted before the mapping
+  std::optional<nvme::Transfers> transfers_;  // deleted before the mapping
   std::deque<Part> waiting_;
 };
 
@@ -142,6 +151,11 @@ class NvmeUser final : public Engine {
     });
     flush();
     return slots_.poll(ended);
+  }
+  /// A drive has no files to open: its queue pair is created again.
+  bool reopen() override {
+    for (const auto& drive : drives_) drive->reopen();
+    return true;
   }
   std::map<std::string, std::string> path() const override {
     std::map<std::string, std::string> path{{"mode", "user-space NVMe driver, pinned memory"}};
@@ -200,11 +214,11 @@ class NvmeUser final : public Engine {
 const EngineRegistration registered(
     "nvme_user", {.description = "this program's own NVMe driver over VFIO, on a controller that is bound to vfio-pci",
                   .axes = own_axes_of_nvme_user().list(),
-                  .on_devices = true,
                   .unavailable = nvme::why_no_vfio,
                   .why_unsupported = [](const EnginePoint& point) -> std::string {
                     return point.direct ? "" : "engine nvme_user bypasses the page cache; use --direct yes";
                   },
+                  .own_storage = true,
                   .make = make_engine<NvmeUser>});
 
 }  // namespace

@@ -33,6 +33,10 @@ class Pread final : public Engine {
     return true;
   }
   std::size_t poll(std::span<Completion> ended) override { return slots_.poll(ended); }
+  bool reopen() override {
+    files_.reopen();
+    return true;
+  }
   std::map<std::string, std::string> path() const override { return {{"mode", "pageable memory"}}; }
 
  private:

@@ -40,6 +40,10 @@ class PreadPinned final : public Engine {
     copies_.poll([&](std::size_t slot) { slots_.end(slot, operation_ == Operation::write ? move(slot) : 0); });
     return slots_.poll(ended);
   }
+  bool reopen() override {
+    files_.reopen();
+    return true;
+  }
   std::map<std::string, std::string> path() const override { return {{"mode", "pinned memory"}}; }
 
  private:

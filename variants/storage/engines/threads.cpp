@@ -118,6 +118,10 @@ class ReaderThreads final : public Engine {
     in_flight_ -= count;
     return count;
   }
+  bool reopen() override {
+    files_.reopen();  // the readers use them only for requests that they take from the board
+    return true;
+  }
   std::map<std::string, std::string> path() const override {
     return {{"mode", "pinned memory"}, {"readers", std::to_string(threads_.size())}};
   }

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "variants/storage/nvme/commands.hpp"
+#include "kernels/storage/nvme.hpp"
 
 /// Parsers of the data that Identify returns. It is foreign input: every length and index is checked, and invalid or
 /// unsupported data throws Failure, without the device's name.

@@ -2,7 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "variants/storage/nvme/commands.hpp"
+#include "kernels/storage/nvme.hpp"
 
 /// Physical region pages: how a command names its data (section 4.3). PRP entry 1 is the address of the first byte. If
 /// the data has two pages, PRP entry 2 is the second page; if it has more, PRP entry 2 is a list of the pages after the

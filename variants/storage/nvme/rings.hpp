@@ -1,7 +1,7 @@
 #pragma once
 #include <cstdint>
 
-#include "variants/storage/nvme/commands.hpp"
+#include "kernels/storage/nvme.hpp"
 
 /// The two queues of a queue pair as the host sees them, for host and device code (section 4.1). The memory may be the
 /// host's or a GPU's. A ring is used by one thread at a time.

@@ -1,7 +1,7 @@
 #pragma once
 #include <string>
 
-#include "variants/storage/nvme/commands.hpp"
+#include "kernels/storage/nvme.hpp"
 
 namespace feedrate::storage::nvme {
 

@@ -17,9 +17,9 @@
 ///     };
 ///     std::unique_ptr<feedrate::Kernel> make_work() { return std::make_unique<feedrate::KernelOf<Add>>(Add{2}); }
 ///
-/// Instantiate it in a .cu file that nvcc compiles for sm_80 or later: then it works on both devices. Instantiated in a
-/// .cpp file, it works only on the CPU device. Do not instantiate the same functor in both kinds of file. KernelOf
-/// documents the parts of a functor. `KernelOf<ByAddress<F>>` takes messages of type Addresses and works on the memory
-/// that they point to.
+/// Instantiated in a .cu file that nvcc compiles for sm_80 or later, it works on both devices; instantiated in a .cpp
+/// file, it works only on the CPU device. Do not instantiate the same functor in both kinds of file. KernelOf documents
+/// the parts of a functor. `KernelOf<ByAddress<F>>` takes messages of type Addresses and works on the memory that they
+/// point to.
 #include "kernels/serving/by_address.hpp"
 #include "kernels/serving/kernel_of.hpp"

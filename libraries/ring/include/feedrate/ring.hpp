@@ -129,7 +129,7 @@ class FEEDRATE_EXPORT GpuRing {
   /// Restarts the pollers of parked lanes that have waiting messages. poll() and wait() do this if they find no result;
   /// a producer may also call it. Any thread. Throws Failure if the grid broke.
   void wake();
-  /// Throws Failure if the grid ended by itself or broke. Any thread.
+  /// Throws Failure if the grid ended unexpectedly or broke. Any thread.
   void check();
   /// Returns the counters. They are exact if nothing is being sent. Any thread.
   RingStats stats() const;
@@ -141,7 +141,7 @@ class FEEDRATE_EXPORT GpuRing {
   unsigned host_threads() const;
 
  protected:
-  /// For a benchmark harness whose kernels record when they work on messages (Kernel::KernelRecorder); every lane has
+  /// For a benchmark harness whose kernels record when they work on messages (Kernel::KernelRecorder). All lanes share
   /// `recorder`.
   GpuRing(Device& device, const Kernel& work, const RingConfig& config, const RecorderState& recorder);
 

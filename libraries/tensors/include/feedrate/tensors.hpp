@@ -48,12 +48,13 @@ class FEEDRATE_EXPORT Tensor {
   void read(std::span<std::byte> to, std::size_t offset = 0) const;
   /// Whether the name has been deleted; the memory does not change.
   bool deleted() const;
-  /// Whether the tensor is sealed, so that there will be no more writes.
+  /// Whether the tensor is sealed: there will be no more writes.
   bool sealed() const;
 
   /// The version published last; 0: none yet, the contents are all zero.
   std::uint64_t version() const;
-  /// Declares the next version complete and returns its number. For one writer at a time, whose writes have ended.
+  /// Declares the next version complete and returns its number. Only one writer at a time may call it, after its writes
+  /// have ended.
   std::uint64_t publish();
   /// Gives a tensor from Store::stage() its name, once. Throws AlreadyExists; BadInput if it was committed before;
   /// Unreachable if its daemon is gone.
@@ -141,12 +142,12 @@ class FEEDRATE_EXPORT Store {
   /// never committed, it is freed with its last lease. `replace`: the name refers to the old tensor until the commit;
   /// the store needs memory for both.
   Tensor stage(const std::string& name, const Layout&, const CreateOptions& = {});
-  /// Returns the tensor that has the name now. If this process holds it already, the daemon is not asked. Throws
+  /// Returns the tensor that has the name now. If this process already holds it, the daemon is not contacted. Throws
   /// NotFound.
   Tensor get(const std::string& name);
-  /// Waits until a tensor has the name, and returns it. Throws TimedOut.
+  /// Waits until a tensor has the name and returns that tensor. Throws TimedOut.
   Tensor wait(const std::string& name, std::chrono::nanoseconds limit);
-  /// Deletes the name. With `generation`, only if the name still belongs to that one. Throws NotFound.
+  /// Deletes the name. With `generation`, only if the name still belongs to that generation. Throws NotFound.
   void remove(const std::string& name, std::uint64_t generation = 0);
   Description stat(const std::string& name);
   /// Returns all tensors with a name, in byte order of the names. It sends several requests; changes in between may or

@@ -49,7 +49,7 @@ TEST(KernelTimer, CapturedLaunchesRunForEachSample) {
                                      stream.launch(counter.launch());
                                    },
                                    {.seconds = 0, .warmup = 1, .least = 4, .launches = 2, .captured = true});
-  EXPECT_EQ(queued, 2u) << "the launches are captured once";
+  EXPECT_EQ(queued, 2u) << "the launches must be captured once";
   EXPECT_EQ(counter.runs, 2 * 6u) << "one preparation, one warm-up, four samples";
   for (const KernelSample& sample : samples) EXPECT_GE(sample.ns, 1e6);
 }
@@ -78,7 +78,7 @@ TEST(KernelTimer, SamplesHaveTheirClockAndPower) {
   const Json described = describe(samples);
   EXPECT_EQ(described["count"], 40);
   EXPECT_EQ(described["sm_clock_mhz"]["least"], 1010);
-  EXPECT_GT(described["sm_clock_mhz"]["greatest"], 1010) << "the GPU is sampled again after 10 ms";
+  EXPECT_GT(described["sm_clock_mhz"]["greatest"], 1010) << "the GPU must be sampled again after 10 ms";
   EXPECT_FALSE(described.contains("power_w")) << "the power is unknown";
 }
 

@@ -20,26 +20,27 @@ double reading_of(const std::string& name) {
 
 constexpr auto kCached = "host_cache_write_bytes_per_second", kThread = "host_thread_write_bytes_per_second";
 
-// Other work makes a reading slower, never faster, so the best of enough readings follow the memory hierarchy.
+// Other work makes a reading slower, never faster, so the best of enough readings follow the memory hierarchy. No rate
+// is compared with a fixed value, which a busy machine would not reach.
 TEST(HostMemory, LimitsFollowTheMemoryHierarchy) {
   std::map<std::string, double> best;
-  const auto in_order = [&] {
-#ifdef __SANITIZE_THREAD__  // this would measure the sanitizer's shadow memory instead
-    return !best.empty();
-#else
-    return best[kCached] > best[kThread];
-#endif
-  };
-  for (int round = 0; round < 50 && !in_order(); ++round) {
-    for (const auto& [name, limit] : DeviceLimits::instance().entries()) {
-      const bool memory = name.starts_with("host_") && limit.quantity == Quantity::bytes_per_second;
-      if (memory && (round == 0 || name == kCached || name == kThread))
-        best[name] = std::max(best[name], reading_of(name));
-    }
+  for (const auto& [name, limit] : DeviceLimits::instance().entries()) {
+    if (name.starts_with("host_") && limit.quantity == Quantity::bytes_per_second) best[name] = reading_of(name);
   }
-  EXPECT_TRUE(in_order());
-  EXPECT_EQ(best.size(), 9u);
-  for (const auto& [name, value] : best) EXPECT_GT(value, 1e8) << name;
+  ASSERT_EQ(best.size(), 9u);
+  // A loop that is not optimized reads at a tenth of the rate at which memset writes. A limit in other units would be
+  // out of range.
+  const auto in_range = [&](const std::string& name) {
+    return name == kThread || (name == kCached ? best[kCached] > best[kThread] : best[name] > best[kThread] / 100);
+  };
+  for (auto& [name, value] : best) {
+#ifdef __SANITIZE_THREAD__  // this would measure the sanitizer's shadow memory instead
+    EXPECT_GT(value, 0) << name;
+#else
+    for (int round = 0; round < 50 && !in_range(name); ++round) value = std::max(value, reading_of(name));
+    EXPECT_TRUE(in_range(name)) << name << ": " << value << " bytes/s, one thread writes " << best[kThread];
+#endif
+  }
 }
 
 // A ceiling at a tenth of a plain loop's rate would be wrong. Both are read in turn, and their best readings are

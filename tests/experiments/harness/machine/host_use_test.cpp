@@ -97,7 +97,7 @@ TEST(HostUse, CoresAreOmittedIfTicksAreTooCoarse) {
   EXPECT_FALSE(host_use(reading("cpu0 0 0 0 0\n"), reading("cpu0 10 0 0 0\n", kSecond / 10)).cores.empty());
 }
 
-TEST(HostUse, CoresThatDoNotCountAreOmitted) {  // some sandboxes show zeros
+TEST(HostUse, CoresWithoutTicksAreOmitted) {  // some sandboxes show zeros
   EXPECT_TRUE(host_use(reading("cpu0 0 0 0 0\n"), reading("cpu0 0 0 0 0\n", kSecond)).cores.empty());
 }
 

@@ -63,7 +63,7 @@ TEST(Disturbances, EveryThrottleUnderLoadIsNamed) {
   }
 }
 
-TEST(Disturbances, IdleGpuReportsOnlyReasonsOfItsHealth) {
+TEST(Disturbances, IdleGpuReportsOnlyHealthReasons) {
   EXPECT_EQ(disturbed(with_samples({gpu(kIdle | kPowerCap), gpu(kIdle | kSyncBoost | kDisplayClocks)})), "");
   EXPECT_NE(disturbed(with_samples({gpu(kIdle | kHardwareThermal)})).find("hardware thermal"), std::string::npos);
 }
@@ -180,7 +180,7 @@ MachineState with_switches(std::size_t cores, double busy_cores, std::uint64_t s
   return state;
 }
 
-TEST(Disturbances, ThreadsThatShareCoresBesideIdleCoresAreReported) {
+TEST(Disturbances, ThreadsThatShareCoresWhileOthersAreIdleAreReported) {
   const std::string text = disturbed(with_switches(16, 13.5, 1000));
   EXPECT_NE(text.find("while 2.5 cores were idle: 2000 involuntary"), std::string::npos) << text;
   EXPECT_NE(disturbed(with_switches(16, 2, 61)), "");

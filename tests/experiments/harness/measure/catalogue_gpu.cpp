@@ -26,12 +26,12 @@ bool has_context() {
 
 TEST(CatalogueOnGpu, CatalogueCreatesNoContext) {
   if (const auto reason = cuda_unavailable(); !reason.empty()) GTEST_SKIP() << reason;
-  if (has_context()) GTEST_SKIP() << "another test of this process has created a context";
+  if (has_context()) GTEST_SKIP() << "an earlier test in this process created a context";
   const Json all = catalogue();
   EXPECT_FALSE(has_context());
   EXPECT_GT(all["limits"].size(), 40u);
   const auto device = open_device("cuda");
-  EXPECT_TRUE(has_context()) << "without a context here this test shows nothing";
+  EXPECT_TRUE(has_context()) << "no context was detected, so the test proves nothing";
 }
 
 TEST(OpenDeviceOnGpu, EveryKernelIsLoadedWithTheContext) {

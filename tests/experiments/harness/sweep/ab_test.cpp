@@ -7,7 +7,7 @@
 namespace feedrate::test {
 namespace {
 
-TEST(MeasurePairs, EveryPointIsVisitedInTheOrderAbba) {
+TEST(MeasurePairs, EveryPointIsVisitedInAbbaOrder) {
   std::vector<std::pair<char, std::uint64_t>> asked;
   std::map<std::pair<std::uint64_t, std::uint64_t>, int> reported;
   std::vector<std::pair<std::uint64_t, std::size_t>> starts;  // and the number of cells requested by then
@@ -28,11 +28,11 @@ TEST(MeasurePairs, EveryPointIsVisitedInTheOrderAbba) {
     std::string sides;
     for (std::size_t i = visit; i < visit + 4; ++i) {
       sides += asked[i].first;
-      EXPECT_EQ(asked[i].second, asked[visit].second) << "a visit measures one point";
+      EXPECT_EQ(asked[i].second, asked[visit].second) << "a visit must measure one point";
     }
     EXPECT_EQ(sides, "abba");
   }
-  EXPECT_EQ(reported.size(), 5u * 6) << "each pair of each point is reported once";
+  EXPECT_EQ(reported.size(), 5u * 6) << "each pair of each point must be reported once";
   EXPECT_EQ(starts, (decltype(starts){{0, 0}, {1, 5 * 4 * 2}}));
 }
 

@@ -44,7 +44,7 @@ TEST(Capacity, ProbeIsJudgedByItsRow) {
   const Slo slo = parse_slo("p99:20us");
   const std::string prompt = "/details/load/without_own_lag_ns";
   EXPECT_TRUE(judge(7, row_of("ok", "", 19e3, 18e3), slo).kept);
-  EXPECT_TRUE(judge(7, row_of("invalid", "disturbed", 19e3, 19e3), slo).disturbed) << "although it kept the bound";
+  EXPECT_TRUE(judge(7, row_of("invalid", "disturbed", 19e3, 19e3), slo).disturbed) << "although it met the bound";
   EXPECT_TRUE(judge(7, row_of("invalid", "disturbed", 30e3, 30e3), slo).disturbed) << "although it missed the bound";
   EXPECT_FALSE(judge(7, row_of("unsustainable", "backlog", 19e3, 19e3), slo).kept);
   EXPECT_FALSE(judge(7, {{"status", "unsustainable"}, {"reason", "nothing came"}}, slo).kept);
@@ -52,7 +52,7 @@ TEST(Capacity, ProbeIsJudgedByItsRow) {
   EXPECT_EQ(slow.rate, 7);
   EXPECT_EQ(slow.why, "p99 30 µs");
   const Probe late = judge(7, row_of("ok", "", 21e3, 15e3), slo, prompt);
-  EXPECT_FALSE(late.kept || late.disturbed) << "a late generator's miss counts as a miss";
+  EXPECT_FALSE(late.kept || late.disturbed) << "a late generator's miss must count as a miss";
   EXPECT_EQ(late.why, "p99 21 µs; 15 µs without the generator's own lag");
 }
 
@@ -68,10 +68,10 @@ TEST(RateTest, VerdictDependsOnTheTriesAlone) {
   EXPECT_EQ(verdict({0, 0}), Verdict::not_sustained);
   EXPECT_EQ(verdict({0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}), Verdict::open) << "a miss weighs as much as six successes";
   EXPECT_EQ(verdict({0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}), Verdict::not_sustained)
-      << "later tries change nothing";
+      << "later tries must change nothing";
 }
 
-/// Number of rates, out of `searches`, that get the verdict `wanted` if each keeps the bound with this probability.
+/// Number of rates, out of `searches`, that get the verdict `wanted` if each try meets the bound with this probability.
 unsigned judged_as(Verdict wanted, double probability, unsigned searches = 2000) {
   std::mt19937_64 random(1);
   std::bernoulli_distribution keeps(probability);
@@ -91,7 +91,7 @@ TEST(RateTest, TestErrsAsRarelyAsSpecified) {
   EXPECT_GE(judged_as(Verdict::sustained, RateTest::kAtLeast), 1880);
 }
 
-/// Searches a queue that keeps the bound with this probability at every rate.
+/// Searches a queue that meets the bound with this probability at every rate.
 Capacity search_of(double probability, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   std::bernoulli_distribution keeps(probability);
@@ -133,7 +133,7 @@ TEST(Capacity, AnswerIncludesEveryTry) {
   std::map<std::uint64_t, unsigned> counted, judged;
   for (const Probe& one : capacity.probes) counted[one.rate] += one.disturbed ? 0 : 1;
   for (const Judged& one : capacity.rates) judged[one.rate] += one.tries;
-  EXPECT_EQ(judged, counted) << "exactly the undisturbed tries count";
+  EXPECT_EQ(judged, counted) << "exactly the undisturbed tries must count";
 }
 
 TEST(Capacity, SearchWithOnlyDisturbedTriesEndsUndecided) {

@@ -158,7 +158,7 @@ TEST(Halving, SearchComesNearThePeakOfEveryRecordedVariant) {
     const auto row = nlohmann::json::parse(line);
     if (row["kind"] != "cell" || !row.contains("figures") || row["params"]["payload_bytes"] != 64) continue;
     const std::string queue = row["params"]["queue"], transfer = row["params"]["transfer"];
-    if (queue != "null") variants[queue + " " + transfer].add(row);  // null is not a contestant
+    if (queue != "null") variants[queue + " " + transfer].add(row);  // null does not compete
   }
   ASSERT_GE(variants.size(), 10u);
   for (const auto& [name, recorded] : variants) {

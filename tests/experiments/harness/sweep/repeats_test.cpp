@@ -36,14 +36,14 @@ RunSettings precise_settings() {
   return settings;
 }
 
-TEST(Intervals, IntervalOfTheMeanIsStudents) {
+TEST(Intervals, IntervalOfTheMeanUsesStudentsT) {
   const std::vector<double> values{9, 10, 11};
   EXPECT_NEAR(half_width_95(values), 4.303 * 1 / std::sqrt(3.0), 1e-9);
   EXPECT_NEAR(relative_to_mean(half_width_95(values), values), half_width_95(values) / 10, 1e-12);
   EXPECT_EQ(half_width_95(std::vector<double>{1}), std::numeric_limits<double>::infinity());
 }
 
-TEST(Repeats, FixedNumberOfRepetitionsIsEnough) {
+TEST(Repeats, RepetitionsEndAtAFixedNumber) {
   RunSettings settings;
   settings.repetitions = 2;
   Repeats repeats(settings, judged());
@@ -88,7 +88,8 @@ TEST(Repeats, RepetitionsContinueUntilBothIntervalsAreNarrow) {
   EXPECT_EQ(calm.add(row_of(99.9, 9.9))["reason"], "precise");
 }
 
-/// Share of points whose interval contains the truth, among points that vary by `cv` and ended as precise.
+/// Share of points whose interval contains the truth, among points that vary by `cv` and ended because they were
+/// precise.
 double coverage(double cv) {
   std::mt19937_64 random(1);
   RunSettings settings = precise_settings();

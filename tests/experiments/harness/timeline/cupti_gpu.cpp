@@ -123,7 +123,7 @@ TEST_F(ActivityOnGpu, EachRecordingHasItsOwnActivity) {
   }
 }
 
-/// Nothing may wait for the resident kernel, neither while it runs nor when it is recorded.
+/// Nothing may wait for the resident kernel, either while it runs or when it is recorded.
 TEST_F(ActivityOnGpu, ResidentKernelIsRecordedAfterItHasEnded) {
   Batch batch(*device);
   const auto stream = device->stream();

@@ -119,7 +119,7 @@ TEST(GpuUse, GapsAreSummarised) {
   EXPECT_DOUBLE_EQ(json.at("busy_share"), 100.0 / 5150);
 }
 
-TEST(GpuUse, WorkWithoutDurationEndsNoGap) {
+TEST(GpuUse, WorkWithoutDurationDoesNotEndAGap) {
   const GpuUse use = use_of({work(Activity::Kind::kernel, 1500, 1500), work(Activity::Kind::kernel, 1700, 1600)});
   EXPECT_EQ(use.busy, 0);
   EXPECT_EQ(use.gaps.count, 1u);

@@ -119,6 +119,18 @@ TEST_F(NvmeUser, SeveralEnginesShareAController) {
   }
 }
 
+TEST_F(NvmeUser, ReadsAfterItWasReopened) {
+  fill(kContentKey);
+  expect_success(run(*open(storage::Operation::write), every_block()));
+  const auto engine = open(storage::Operation::read);
+  for (int round = 0; round < 3; ++round) {
+    fill(~kContentKey);
+    expect_success(run(*engine, every_block()));
+    EXPECT_EQ(test::wrong_words(*device_, memory_.data(), kUserBlock, kContentKey, 0), 0u);
+    EXPECT_TRUE(engine->reopen());
+  }
+}
+
 TEST_F(NvmeUser, ReportsTheEndOfTheNamespace) {
   const std::uint64_t end = files_[0].bytes;
   const auto engine = open(storage::Operation::read);
@@ -158,7 +170,7 @@ TEST_F(NvmeUser, ReportsAMissingDevice) {
 
 TEST(NvmeUserEngine, NeedsDirect) {
   const auto& entry = storage::Engines::instance().get("", "nvme_user");
-  EXPECT_TRUE(entry.on_devices);
+  EXPECT_TRUE(entry.own_storage);
   EXPECT_EQ(entry.why_unsupported({.direct = true}), "");
   EXPECT_NE(entry.why_unsupported({.direct = false}), "");
 }

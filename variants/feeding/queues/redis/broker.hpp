@@ -100,7 +100,7 @@ class RedisBroker final : public PartBroker {
     std::size_t n = 0;
     if (alone_out_) return std::nullopt;
     if (suspects() != Suspects::none) {
-      // A suspect may have killed its worker: serve it only when nothing else would be lost with this one.
+      // A suspect may have killed its worker: serve it only when nothing else would be lost with this worker.
       if (!idle()) return std::nullopt;
       n = fetch_suspect(slots, staging);
     } else {
@@ -120,7 +120,7 @@ class RedisBroker final : public PartBroker {
     Staging& staging = staging_[batch.tag % staging_.size()];
     const auto& rejected = staging.taken.rejected;
     // Consecutive results for one producer go in one push; batches mostly hold long runs per producer. Rejected tasks
-    // are answered in their order.
+    // are answered in order.
     std::size_t answered = 0, retried = 0;
     for (std::size_t begin = 0, end = 0; begin < batch.out.count; begin = end + retried) {
       for (; answered < rejected.size() && rejected[answered].position <= begin; ++answered) answer(rejected[answered]);

@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::uint64_t kPage = 1000;
 
-// KEYS: dead, delayed, delays; ARGV[1]: the letter. Workers of every kind of queue treat the result as a task that is
-// due.
+// KEYS: dead, delayed, delays; ARGV[1]: the letter. The task goes to `delayed`, where workers of every kind of queue
+// find it due.
 constexpr std::string_view kRequeue = R"lua(
 local letter = redis.call('XRANGE', KEYS[1], ARGV[1], ARGV[1])[1]
 if not letter then return 0 end

@@ -104,7 +104,7 @@ inline std::string encode(Header header, const Extension& extension, std::string
   return bytes;
 }
 
-/// The format for scripts.
+/// Lua functions for this format, which every script includes.
 inline constexpr std::string_view kMessageFunctions = R"lua(
 local function u32(text, at)
   local a, b, c, d = text:byte(at, at + 3)

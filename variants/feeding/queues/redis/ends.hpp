@@ -44,7 +44,7 @@ inline unsigned partitions_of(const Point& point) { return own_axes().of(point.o
 /// Monitors whether the server has memory left for more tasks, by polling INFO.
 class MemoryGauge {
  public:
-  /// `percent` of maxmemory may be used; 0: the server is never asked.
+  /// `percent` of maxmemory may be used; 0: the server is never queried.
   explicit MemoryGauge(unsigned percent) : percent_(percent) {}
   /// Appends the INFO command when the next poll is due.
   void ask(redis::Connection& connection) {

@@ -13,7 +13,7 @@ struct TasksAsResults : Results {
 };
 
 /// Tasks and results are elements of Redis lists: one side adds many elements with one LPUSH, the other takes them with
-/// RPOP and a count. A reader that found fewer elements than it asked for waits in BRPOP, so the server hands a lone
+/// RPOP and a count. A reader that found fewer elements than it requested waits in BRPOP, so the server hands a lone
 /// message over directly. A popped element is gone from the server.
 struct ListDialect {
   static constexpr auto kAddCeiling = "redis_list_push_per_second", kTakeCeiling = "redis_list_pop_per_second";

@@ -13,7 +13,7 @@ class Moves {
 
   Moves(Connection& connection, TakeKeys keys) : settle_(connection, kSettle), keys_(std::move(keys)) {}
   /// Returns the number of replies. The last one is an array with each element or nil, followed by 1. If the lease was
-  /// gone, the last entry is 0 and all elements are back in the queue.
+  /// lost, the last entry is 0 and all elements are back in the queue.
   unsigned append(Connection& connection, std::size_t elements) const {
     connection.append({"MULTI"});
     for (std::size_t i = 0; i < elements; ++i) {
@@ -25,7 +25,7 @@ class Moves {
   }
 
  private:
-  // Without a lease the worker takes nothing: all that its list holds was moved just now and is returned. KEYS: tasks,
+  // Without a lease the worker takes nothing: everything in its list was moved just now and is returned. KEYS: tasks,
   // processing, leases; ARGV: the worker, lifetime of the processing list in ms or 0.
   static constexpr std::string_view kSettle = R"lua(
 if not redis.call('ZSCORE', KEYS[3], ARGV[1]) then

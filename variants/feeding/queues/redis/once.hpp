@@ -45,8 +45,8 @@ class Once {
   }
 
  private:
-  // KEYS: results; ARGV: prefix, kind, window in ms, lifetime of keys in ms or 0, then the results. Returns how many
-  // were new.
+  // KEYS: results; ARGV: prefix, kind, window in ms, lifetime of keys in ms or 0, then the results. Returns the number
+  // of new results.
   static constexpr std::string_view kPush = R"lua(
 local window = tonumber(ARGV[3])
 local time = redis.call('TIME')

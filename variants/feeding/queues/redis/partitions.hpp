@@ -2,8 +2,8 @@
 #include "common/redis/cluster.hpp"
 #include "variants/feeding/queues/redis/broker.hpp"
 
-/// A queue of several partitions: each has all the keys of a queue, in its own hash slot. A producer sends to one
-/// partition and gets its results there; a worker serves several partitions in turn.
+/// Queues with several partitions. Each partition has all the keys of a queue, in its own hash slot. A producer sends
+/// to one partition and gets its results there; a worker serves several partitions in turn.
 namespace feedrate::redis_queue {
 
 /// The prefix of partition `i` of `n`, with the partition's number in its hash tag. A single partition uses the queue's
@@ -37,8 +37,8 @@ inline std::vector<unsigned> served_by(unsigned worker, unsigned workers, unsign
   return mine;
 }
 
-/// Brokers for several partitions, polled in turn. If one has a suspect, which may kill the process, only that one is
-/// polled, and only when the others have no batch in flight.
+/// Brokers for several partitions, polled in turn. If a partition has a suspect, which may kill the process, only that
+/// partition is polled, and only when the others have no batch in flight.
 class PartitionedBroker final : public Broker {
  public:
   explicit PartitionedBroker(std::vector<std::unique_ptr<PartBroker>> parts) : parts_(std::move(parts)) {}

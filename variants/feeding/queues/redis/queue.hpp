@@ -83,8 +83,8 @@ class RedisQueue final : public Queue {
       create(names.tasks());
       for (const std::string& key : results) create(key);
     }
-    /// On a server that others use, a transaction creates the key together with its expiry, so that a kill cannot leave
-    /// a key that never expires.
+    /// On a server that others use, a transaction creates the key together with its expiry, so that a killed process
+    /// cannot leave a key that never expires.
     void create(const std::string& key) {
       if (config.redis.shared) control.command({"MULTI"});
       Dialect::create(control, key, kGroup);

@@ -70,8 +70,8 @@ inline bool lay_task(const Parsed& task, Messages slot, ClaimedTasks& taken, std
 }
 
 /// Copies the messages of a task element into slots, starting at `offset`, until the slots are full or the element
-/// ends. Advances `offset` and returns how many messages it copied. `first` is the first slot's place in the batch. It
-/// never reads beyond `bytes`, whatever they contain.
+/// ends. Advances `offset` and returns how many messages it copied. `first` is the first slot's place in the batch. The
+/// function never reads beyond `bytes`, whatever they contain.
 inline std::size_t unpack_tasks(std::string_view bytes, std::size_t& offset, Messages slots, ClaimedTasks& taken,
                                 std::size_t first) {
   std::size_t n = 0;
@@ -92,7 +92,7 @@ inline std::size_t unpack_tasks(std::string_view bytes, std::size_t& offset, Mes
   return n;
 }
 
-/// The same for results.
+/// Does the same for results.
 inline std::size_t unpack_results(std::string_view bytes, std::size_t& offset, Messages slots) {
   std::size_t n = 0;
   while (n < slots.count && offset < bytes.size()) {
@@ -118,7 +118,7 @@ inline std::size_t unpack_results(std::string_view bytes, std::size_t& offset, M
 /// `Source`:
 ///
 ///     unsigned request(Connection&, elements)
-/// appends commands that ask for up to `elements` more and returns the number of commands; 0 if it may not ask now.
+/// appends commands that request up to `elements` more and returns the number of commands; 0 if none is allowed now.
 /// Integer and status replies are skipped.
 ///
 ///     void parse(const redisReply&, vector<Element>&)

@@ -71,7 +71,7 @@ local function each_message(element, f, rest)
   end
   if at <= #element then rest(element:sub(at)) end
 end
--- A message is given up only after it was served alone: otherwise another one of its batch may be to blame.
+-- A message is abandoned only after it was served alone; otherwise another message of its batch may be to blame.
 local function blame(element, dead, alone)
   local what = 'worker ' .. dead .. ' died while it held the message'
   each_message(element, function(message)
@@ -226,10 +226,10 @@ Redelivery::~Redelivery() {
   // A worker that restarts after a failure takes over its own messages and knows that none of them is to blame.
   if (std::uncaught_exceptions() != 0) return;
   try {
-    // A lease in the distant past lets other workers take over the remaining tasks at once.
+    // A lease that expired long ago lets other workers take over the remaining tasks at once.
     connection_.append({"ZADD", names_.leases(), "XX", "0", worker_});
     connection_.flush();
-  } catch (const Failure&) {  // the lease expires by itself
+  } catch (const Failure&) {  // the lease will expire anyway
   }
 }
 

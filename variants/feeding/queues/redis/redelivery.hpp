@@ -38,14 +38,14 @@ class Redelivery {
   /// type of the tasks' key on the server, "list", "stream" or "zset".
   Redelivery(const RedisSettings&, std::string name, std::string incarnation, bool keeps, std::string kind,
              bool resumed);
-  /// Gives up the lease; other workers take over at once the tasks that are still held.
+  /// Gives up the lease, so that other workers take over the remaining tasks at once.
   ~Redelivery();
   Redelivery(const Redelivery&) = delete;
   Redelivery& operator=(const Redelivery&) = delete;
 
   /// Renews the lease and takes over tasks of dead workers, when due. Never blocks. Throws LeaseLost.
   void progress();
-  /// Whether this worker certainly holds its lease; otherwise it must take nothing.
+  /// Whether this worker certainly holds its lease; if not, it must take nothing.
   bool alive() const;
 
   /// Returns a suspect to be served alone, if one has arrived; the first call requests it. Never blocks.
@@ -69,7 +69,7 @@ class Redelivery {
   unsigned max_attempts() const { return settings_.attempts; }
 
  private:
-  /// The arguments of every script (kShared), followed by those of one of them, which the caller keeps alive.
+  /// The arguments of every script (kShared), followed by `own`, those of one script. The caller keeps `own` alive.
   std::vector<std::string_view> arguments(std::initializer_list<std::string_view> own) const;
   void beat();
   void take_reply(const redisReply&, bool of_suspect);
@@ -82,7 +82,7 @@ class Redelivery {
   std::uint64_t beat_sent_ns_ = 0;  // when the last heartbeat was sent
   std::uint64_t confirmed_ns_ = 0;  // when the last acknowledged heartbeat was sent
   bool resumed_, first_ = true, beating_ = false, asked_for_suspect_ = false;
-  bool more_ = false;  // the last heartbeat left more to take over
+  bool more_ = false;  // the last heartbeat left more tasks to take over
   std::size_t suspects_ = 0;
   std::optional<std::string> suspect_;
 };

@@ -1,0 +1,49 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "common/load_shape.hpp"
+#include "experiments/harness/load/offer.hpp"
+#include "experiments/harness/measure/histogram.hpp"
+#include "experiments/harness/measure/session.hpp"
+#include "experiments/storage/file_set.hpp"
+#include "experiments/storage/options.hpp"
+#include "experiments/storage/pattern.hpp"
+
+namespace feedrate::storage {
+
+/// What all threads of a repetition do.
+struct Job {
+  Session& session;
+  const Options& options;
+  const LoadShape& shape;
+  const Values& own;
+  const FileSet& files;
+  std::uint64_t version;  ///< version of the contents that are read or written
+  unsigned repetition;
+
+  Pattern pattern(unsigned thread) const {
+    return {options.access, options.files * options.blocks_per_file(), thread, options.threads,
+            session.settings().seed + repetition};
+  }
+};
+
+/// Results of one thread.
+struct Seen {
+  LoadResult load;
+  Histogram passes;                               ///< ns from opening the files until they are closed
+  std::uint64_t requested = 0;                    ///< bytes of submitted requests
+  double pass_seconds = 0;                        ///< duration of all passes
+  std::uint64_t cache_hits = 0, cache_loads = 0;  ///< of a page cache in device memory
+  std::map<std::string, std::string> path = {};
+};
+
+/// Runs the load on all threads and returns their results. Rethrows the first exception.
+std::vector<Seen> run_blocks(const Job&);
+
+/// Reads on the host what was written, without the engine. Throws Failure naming file and offset if a word is wrong.
+void verify_written(const Job&, const std::vector<Seen>&);
+
+}  // namespace feedrate::storage

@@ -1,0 +1,43 @@
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "common/error.hpp"
+#include "common/threads/threads.hpp"
+#include "experiments/storage/run_blocks.hpp"
+#include "kernels/storage/content.hpp"
+#include "variants/storage/files.hpp"
+
+namespace feedrate::storage {
+
+void verify_written(const Job& job, const std::vector<Seen>& seen) {
+  const Options& options = job.options;
+  job.files.make(Residency::cold);
+  std::vector<Descriptor> open;
+  for (const File& file : job.files.files()) open.emplace_back(file.path, O_RDONLY);
+  const std::uint64_t per_file = options.blocks_per_file();
+  for (unsigned t = 0; t < options.threads; ++t) {
+    const Pattern pattern = job.pattern(t);
+    const std::uint64_t written = std::min(pattern.size(), seen[t].requested / options.block);
+    in_parallel(written, [&](std::size_t n) {
+      std::vector<std::uint64_t> words(options.block / 8);
+      auto* const data = reinterpret_cast<std::byte*>(words.data());
+      const std::uint64_t block = pattern.at(n);
+      const auto file = static_cast<unsigned>(block / per_file);
+      const Request request{.offset = block % per_file * options.block + options.shift, .bytes = options.block};
+      const Completion done = move_block(Operation::read, open[file].get(), data, request);
+      std::uint64_t first = ~std::uint64_t{0};
+      const std::uint64_t wrong =
+          done.bytes != request.bytes
+              ? words.size()
+              : count_wrong(data, request.bytes, job.files.key(file, job.version), request.offset, first);
+      if (wrong != 0) {
+        throw Failure(fmt::format("{} of {} words written at offset {} of {} are wrong", wrong, words.size(),
+                                  request.offset, job.files.files()[file].path));
+      }
+    });
+  }
+}
+
+}  // namespace feedrate::storage

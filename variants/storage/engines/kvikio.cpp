@@ -1,0 +1,143 @@
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <vector>
+
+#include "common/error.hpp"
+#include "variants/storage/files.hpp"
+#include "variants/storage/kvikio/module.hpp"
+#include "variants/storage/slots.hpp"
+
+/// RAPIDS KvikIO, the library that users would otherwise choose: threads that read into pinned bounce buffers, or
+/// cuFile. The engine loads a module that is built if libkvikio is installed (experiments/storage/README.md).
+namespace feedrate::storage {
+namespace {
+
+struct KvikioOptions {
+  unsigned threads = 8;
+};
+const Axes<KvikioOptions>& own_axes_of_kvikio() {
+  static const auto kAxes = Axes<KvikioOptions>().number("kvikio-threads", &KvikioOptions::threads, {1, 128},
+                                                         "threads in KvikIO's pool, which the process shares");
+  return kAxes;
+}
+
+/// The module, loaded once and never closed, because KvikIO's threads use it.
+class Module {
+ public:
+  static const Module& instance() {
+    static const Module module;
+    return module;
+  }
+  const std::string& unavailable() const { return unavailable_; }
+  const FeedrateKvikio* operator->() const { return interface_; }
+
+ private:
+  Module() {
+    std::error_code ignored;
+    const auto path = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path() / "feedrate_kvikio.so";
+    if (!std::filesystem::exists(path, ignored)) {
+      unavailable_ = "this build has no KvikIO; install it and build again (pip install libkvikio-cu13)";
+      return;
+    }
+    void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    void* const symbol = library == nullptr ? nullptr : ::dlsym(library, kFeedrateKvikioSymbol);
+    if (symbol == nullptr) {
+      unavailable_ = fmt::format("KvikIO cannot be loaded: {}", ::dlerror());
+      return;
+    }
+    interface_ = reinterpret_cast<const FeedrateKvikio* (*)()>(symbol)();
+    if (interface_->version != kFeedrateKvikioVersion) unavailable_ = "feedrate_kvikio.so is of another build";
+  }
+  const FeedrateKvikio* interface_ = nullptr;
+  std::string unavailable_;
+};
+
+class Kvikio final : public Engine {
+ public:
+  explicit Kvikio(const EngineConfig& config)
+      : named_(config.files), operation_(config.operation), slots_(config.depth), transfers_(config.depth) {
+    const KvikioOptions own = own_axes_of_kvikio().of(config.own);
+    module_->configure(own.threads, config.block, config.direct);
+    try {
+      open();
+    } catch (...) {
+      close();
+      throw;
+    }
+  }
+  ~Kvikio() override {
+    for (void* const transfer : transfers_) {
+      if (transfer != nullptr) module_->abandon(transfer);
+    }
+    close();
+  }
+  Kvikio(const Kvikio&) = delete;
+  Kvikio& operator=(const Kvikio&) = delete;
+
+  bool submit(const Request& request) override {
+    if (slots_.full()) return false;
+    const std::size_t slot = slots_.take(request);
+    transfers_[slot] = module_->start(files_.at(request.file), operation_ == Operation::write, request.device,
+                                      request.bytes, request.offset, text_);
+    if (transfers_[slot] == nullptr) throw Failure(fmt::format("KvikIO: {}", text_));
+    running_.push_back(slot);
+    return true;
+  }
+  std::size_t poll(std::span<Completion> ended) override {
+    std::erase_if(running_, [this](std::size_t slot) {
+      int number = 0;
+      if (!module_->ended(transfers_[slot], &slots_.bytes(slot), &number, text_)) return false;
+      transfers_[slot] = nullptr;
+      if (number < 0) throw Failure(fmt::format("KvikIO: {}", text_));
+      slots_.end(slot, number);
+      return true;
+    });
+    return slots_.poll(ended);
+  }
+  bool reopen() override {
+    close();
+    open();
+    return true;
+  }
+  std::map<std::string, std::string> path() const override {
+    return {{"mode", "KvikIO, cuFile in compatibility mode or POSIX"}};
+  }
+
+ private:
+  void open() {
+    for (const File& file : named_) {
+      void* const opened = module_->open(file.path.c_str(), operation_ == Operation::write, text_);
+      if (opened == nullptr) throw Failure(fmt::format("cannot open {} with KvikIO: {}", file.path, text_));
+      files_.push_back(opened);
+    }
+  }
+  void close() {
+    for (void* const file : files_) module_->close(file);
+    files_.clear();
+  }
+
+  const Module& module_ = Module::instance();
+  std::span<const File> named_;
+  Operation operation_;
+  Slots slots_;
+  std::vector<void*> files_;
+  std::vector<void*> transfers_;      // indexed by slot; nullptr if none runs
+  std::vector<std::size_t> running_;  // slots
+  char text_[kFeedrateKvikioText] = {};
+};
+
+const EngineRegistration registered(
+    "kvikio", {.description = "RAPIDS KvikIO, one task per block: the peer",
+               .axes = own_axes_of_kvikio().list(),
+               .unavailable = [] { return Module::instance().unavailable(); },
+               .why_unsupported = [](const EnginePoint& point) -> std::string {
+                 return point.device == "cuda" ? "" : "engine kvikio needs --device cuda";
+               },
+               .threads = [](const EnginePoint& point) { return own_axes_of_kvikio().of(point.own).threads; },
+               .make = make_engine<Kvikio>});
+
+}  // namespace
+}  // namespace feedrate::storage
