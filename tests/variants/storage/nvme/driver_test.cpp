@@ -123,6 +123,24 @@ TEST(NvmeController, MovesDataWhileCompletionsAreReordered) {
   EXPECT_EQ(opened.device->bad_accesses(), 0u);
 }
 
+TEST(NvmeController, CommandsInFlightHaveTheirOwnLists) {
+  Opened opened;
+  Transfers transfers(*opened.controller, opened.controller->name_space(1), 8, 1 << 20);
+  constexpr std::size_t kBytes = 32768, kCommands = 7;
+  const DmaMemory memory(opened.controller->port(), kCommands * kBytes);
+  std::mt19937_64 random(3);
+  for (std::size_t i = 0; i < memory.size(); ++i) memory.data()[i] = static_cast<std::byte>(random());
+  opened.device->stop();  // so that all commands are in flight together
+  for (std::uint64_t i = 0; i < kCommands; ++i) {
+    ASSERT_TRUE(transfers.submit(IoOpcode::write, i * 64, 64, memory.bus() + i * kBytes, i, now_ns()));
+  }
+  opened.device->run();
+  EXPECT_EQ(drain(transfers.queue()).size(), kCommands);
+  opened.device->stop();
+  EXPECT_TRUE(std::equal(memory.data(), memory.data() + memory.size(), opened.device->contents().begin()));
+  opened.device->run();
+}
+
 TEST(NvmeController, KeepsTheQueueFull) {
   Opened opened;
   Transfers transfers(*opened.controller, opened.controller->name_space(1), 16, 4096);

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <array>
@@ -10,6 +11,7 @@
 #include "common/error.hpp"
 #include "variants/storage/nvme/bus_addresses.hpp"
 #include "variants/storage/nvme/identify.hpp"
+#include "variants/storage/nvme/port.hpp"
 #include "variants/storage/nvme/prp.hpp"
 #include "variants/storage/nvme/status.hpp"
 #include "variants/storage/nvme/vfio.hpp"
@@ -103,6 +105,41 @@ TEST(BusAddresses, RespectsAlignmentAndSmallGaps) {
   EXPECT_LT(between, large);
   EXPECT_EQ(addresses.take(std::uint64_t{1} << 40, 0x1000), 0u);
   EXPECT_EQ(BusAddresses({{~std::uint64_t{0} - 0xFFF, ~std::uint64_t{0}}}).take(0x2000, 0x200000), 0u);
+}
+
+TEST(BusAddresses, DoesNotCoverASmallRange) {
+  BusAddresses addresses({{0, 0xFFFFF}});
+  const std::uint64_t first = addresses.take(0x1000, 0x1000), second = addresses.take(0x1000, 0x1000);
+  addresses.give_back(first);
+  EXPECT_GT(addresses.take(0x3000, 0x1000), second) << "a range around the second one is not free";
+}
+
+/// A port that records whether memory still exists when the device's access to it ends.
+struct WatchingPort final : Port {
+  const std::string& name() const override { return text; }
+  std::span<std::byte> registers() override { return {}; }
+  void set_bus_master(bool) override {}
+  std::uint64_t map(std::byte* data, std::size_t) override { return reinterpret_cast<std::uintptr_t>(data); }
+  void unmap(std::uint64_t bus, std::size_t bytes) noexcept override {
+    existed = ::msync(reinterpret_cast<void*>(bus), bytes, MS_ASYNC) == 0;  // ENOMEM: the memory is not mapped
+    ++unmapped;
+  }
+  std::string text = "watching";
+  bool existed = false;
+  int unmapped = 0;
+};
+TEST(DmaMemory, EndsAccessBeforeItIsFreed) {
+  WatchingPort port;
+  {
+    DmaMemory memory(port, 100);
+    EXPECT_EQ(memory.size(), kPage);
+    DmaMemory moved = std::move(memory);
+    memory = DmaMemory(port, kPage + 1);
+    EXPECT_EQ(memory.size(), 2 * kPage);
+    EXPECT_EQ(port.unmapped, 0);
+  }
+  EXPECT_EQ(port.unmapped, 2);
+  EXPECT_TRUE(port.existed);
 }
 
 class IdentifyData4K {
