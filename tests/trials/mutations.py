@@ -155,6 +155,27 @@ MUTATIONS = [
         "float a = -0.5f, even",
         "FmaChain*",
     ),
+    Mutation(
+        "a PRP list names a page twice",
+        "variants/storage/nvme/prp.hpp",
+        "list.entries[at++] = page_bus(page);",
+        "list.entries[at++] = page_bus(page == 2 ? 1 : page);",
+        "Prp*:NvmeController.Moves*",
+    ),
+    Mutation(
+        "a completion that is not in flight is accepted",
+        "variants/storage/nvme/queue_pair.cpp",
+        "|| !flying_[state.id()].flies",
+        "",
+        "QueuePairByHand*",
+    ),
+    Mutation(
+        "queues from before a reset delete new ones",
+        "variants/storage/nvme/controller.cpp",
+        "id.generation != generation_ || ",
+        "",
+        "NvmeController.OldQueues*",
+    ),
 ]
 
 

@@ -61,7 +61,7 @@ TEST(StorageFiles, FileWithoutDirectAccessIsReportedWithARemedy) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Each, StorageEngine, testing::ValuesIn(storage::Engines::instance().list()),
+INSTANTIATE_TEST_SUITE_P(Each, StorageEngine, testing::ValuesIn(test::file_engines()),
                          [](const auto& test) { return test.param; });
 
 }  // namespace
