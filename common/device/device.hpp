@@ -84,8 +84,8 @@ class Event {
   /// Time at which the event became ready, in ns of the device's clock. 0 if the event is not timed, or as long as that
   /// clock has not been read (Device::read_clock).
   virtual std::uint64_t ready_ns() { return 0; }
-  /// Nanoseconds from `earlier` to this event. Both must be ready timed events of the same device. Needs no reading of
-  /// the clock.
+  /// Nanoseconds from `earlier` to this event. Both must be ready timed events of the same device. Works even if the
+  /// clock has not been read.
   virtual double ns_since(const Event& earlier) const = 0;
 };
 

@@ -26,7 +26,8 @@ struct Slot {
   std::vector<std::byte> read;
 };
 
-/// A message whose bytes differ from each other and from those of other ids; 4 bytes after its last unit are readable.
+/// A message whose bytes differ from one another and from those of messages with other ids. The 4 bytes after its last
+/// unit are readable.
 std::vector<std::byte> message_of(std::uint64_t id, std::uint32_t length) {
   std::vector<std::byte> message(stride_of(length) + sizeof(Unit));
   for (std::size_t i = sizeof(Header); i < message.size(); ++i) message[i] = static_cast<std::byte>(7 * i + id);
