@@ -10,7 +10,7 @@
 namespace feedrate {
 namespace {
 
-/// Room for further messages of a flow, from its collector's last known progress.
+/// Room for further messages of a flow, computed from its collector's last known progress.
 class Room {
  public:
   Room(const Flow& flow, const Point& point)

@@ -73,8 +73,7 @@ class ItemSums {
   }
 
  private:
-  /// The sum of the squares below n, (n - 1) n (2n - 1) / 6. The divisions are made on the factors, before the product
-  /// wraps.
+  /// The sum of the squares below n, (n - 1) n (2n - 1) / 6. The factors are divided before the product wraps.
   static constexpr std::uint64_t squares(std::uint64_t n) {
     std::uint64_t factors[] = {n - 1, n, 2 * n - 1};
     for (const std::uint64_t divisor : {2, 3}) {

@@ -114,7 +114,7 @@ class OnDevice {
   bool pushed_ = false;
 };
 
-/// Reads a handle that another process sent as bytes. Throws Failure unless its size is right.
+/// Reads a handle that another process sent as bytes. Throws Failure if its size is wrong.
 template <class T>
 T handle_from(std::string_view bytes) {
   T known{};

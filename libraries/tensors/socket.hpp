@@ -39,7 +39,7 @@ Sent send_packet(int socket, std::string_view text, std::span<const int> descrip
 enum class Received { packet, nothing, gone, too_long };
 /// Receives a packet that has arrived. Keeps up to `max_descriptors` of its descriptors and closes the others.
 Received receive_packet(int socket, Packet& packet, std::size_t max_descriptors);
-/// The same, but waits up to `wait` for a packet; then returns `nothing`.
+/// The same, but waits up to `wait` for a packet; returns `nothing` if none arrives.
 Received await_packet(int socket, Packet& packet, std::size_t max_descriptors, std::chrono::milliseconds wait);
 
 /// How long to poll for an expected packet before sleeping, because a wake-up takes longer than most answers. Zero if

@@ -33,7 +33,7 @@ class Transfer {
   virtual bool submit(const Batch&) = 0;
   /// Returns a batch whose results have arrived, if there is one. Batches may be returned in any order.
   virtual std::optional<Batch> poll() = 0;
-  /// Sends batches that wait to be grouped with others, because the submitter has no further batch.
+  /// Sends batches that are waiting to be grouped with others, because the submitter has no more batches.
   virtual void flush() {}
   /// The values chosen for axes that the point left open; stored in the row.
   virtual Choices choices() const { return {}; }
@@ -50,9 +50,9 @@ struct TransferConfig {
   const Point* point = nullptr;  ///< for transfers whose choices depend on it; may be null
 };
 
-/// The time for a batch according to the machine's limits, from which `auto` chooses.
+/// The time for a batch according to the machine's limits; `auto` compares these times.
 struct BatchTime {
-  /// Time until the next batch can follow: the longest of the times of the worker's thread, the bus and the GPU.
+  /// Time until the next batch can follow: the longest of the times that the worker's thread, the bus and the GPU need.
   double busy_ns;
   /// Time from the first call until the results have arrived, with nothing else in flight.
   double lone_ns;

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kMaxBytes = std::size_t{512} << 20;  // Redis's default limit for a value
 
-/// The parts of both sides.
+/// The members that both sides share.
 struct RedisSide {
   explicit RedisSide(const Config& config)
       : setting_(config.setting), redis_(setting_.address), memory_(config.device, setting_.bytes) {}

@@ -59,11 +59,11 @@ class Table {
   void note_chunk(ClientId id, std::uint64_t chunk) { clients_.at(id).chunks.insert(chunk); }
   void note_part(ClientId id, std::uint64_t part) { clients_.at(id).parts.insert(part); }
 
-  /// Creates a tensor, all zero. Throws AlreadyExists, OutOfMemory, LimitReached, BadInput.
+  /// Creates a tensor filled with zeros. Throws AlreadyExists, OutOfMemory, LimitReached, BadInput.
   Description create(std::optional<ClientId>, const std::string& name, const Layout&, const CreateOptions&);
-  /// Creates a tensor, all zero, that does not have its name yet. Only leases keep it alive. Throws the errors of
-  /// create(), AlreadyExists only without `replace`. Eviction to make room for it never evicts the tensor that has the
-  /// name.
+  /// Creates a tensor filled with zeros that does not have its name yet. Only leases keep it alive. Throws the same
+  /// errors as create(), but AlreadyExists only without `replace`. Eviction to make room for it never evicts the tensor
+  /// that has the name.
   Lease stage(ClientId, const std::string& name, const Layout&, const CreateOptions&);
   /// Gives the staged tensor of this lease its name. With `replace`, the same step deletes the tensor that had it.
   /// Throws NotFound if the client has no such lease, BadInput if its tensor is not staged, AlreadyExists.

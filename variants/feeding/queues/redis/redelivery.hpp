@@ -54,15 +54,15 @@ class Redelivery {
   bool has_suspects() const { return suspects_ != 0 || holds_suspect(); }
   /// Whether a suspect was requested or has arrived; it must be served even if this worker is stopping.
   bool holds_suspect() const { return asked_for_suspect_ || suspect_; }
-  /// Adds to `sink` the removal of an answered suspect. LPOP removes only this one: the next may already be in the
+  /// Adds the removal of an answered suspect to `sink`. LPOP removes only this one: the next may already be in the
   /// list.
   void release_suspect(redis::Connection& sink) const { sink.append({"LPOP", names_.alone(worker_)}); }
 
-  /// Adds to `sink` a delayed retry of this task. `attempts`: number of deliveries so far.
+  /// Adds a delayed retry of this task to `sink`. `attempts`: number of deliveries so far.
   void retry(redis::Connection& sink, std::string_view task, unsigned attempts, std::string_view error) const;
-  /// Adds to `sink` this task as a dead letter. This does not answer the client.
+  /// Adds this task to `sink` as a dead letter. This does not answer the client.
   void bury(redis::Connection& sink, std::string_view task, unsigned attempts, std::string_view error) const;
-  /// Adds to `sink` the removal of a task's history, after a task that failed before has succeeded.
+  /// Adds the removal of a task's history to `sink`, after the task has succeeded on a later attempt.
   void forget(redis::Connection& sink, std::uint64_t id) const;
 
   const std::string& worker() const { return worker_; }
