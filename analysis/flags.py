@@ -55,8 +55,8 @@ def mark(point) -> str:
 
 
 def limited(cells: pd.DataFrame) -> pd.Series:
-    """A mask of the cells that the load generator limited. Their figures are lower bounds. They are the fast cells: a
-    median without them would be that of the slow cells."""
+    """A mask of the cells that the load generator limited. Their figures are lower bounds. They are the fast cells, so a
+    median without them would describe only the slow ones."""
     return (cells["status"] == "invalid") & (cells["cause"] == LIMITED)
 
 

@@ -51,7 +51,7 @@ def change(error: float, freedom: float, points: int, share: float = USUAL) -> f
 
 @dataclass(frozen=True)
 class Design:
-    """A way of measuring: what is repeated, and the error and degrees of freedom for a number of repeats. `spread` is
+    """A way of measuring: the repeated unit, and the error and degrees of freedom for a number of repeats. `spread` is
     the variance of the log ratio of one repeat."""
 
     what: str
