@@ -214,7 +214,7 @@ def read(directory: Path, argument: str) -> dict:
 
 
 def merged(documents: Iterable[dict]) -> Catalogue:
-    """The catalogue of several folders: entries that only a later folder has are added to those of the first."""
+    """The catalogue of several folders: entries that only a later folder has are added to the entries of the first."""
     known = list(documents)
     return Catalogue(_experiments(known), _limits(known))
 

@@ -11,7 +11,7 @@ LATE, UNSTEADY, ABOVE_LIMIT = STORED_CODES = ("late_generator", "unsteady", "abo
 CONTRADICTED = "contradicted"  # derived from a row by its experiment's section, not stored in it
 DISTURBED = "disturbed"  # derived from all rows of a point, not stored in a row
 CODES = (*STORED_CODES, CONTRADICTED, DISTURBED)
-LIMITED = "driver_bound"  # the cause of a row whose rate is near that of the load generator alone
+LIMITED = "driver_bound"  # the cause of a row whose rate is near the rate of the load generator alone
 ABOVE = 1.05  # ratio to a limit; a higher ratio is not noise, so either the limit or the rate is wrong
 MARKS = {LATE: "†", UNSTEADY: "‡", ABOVE_LIMIT: "§", CONTRADICTED: "‖", DISTURBED: "¶"}
 LEGENDS = {

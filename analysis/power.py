@@ -86,7 +86,7 @@ def repetitions(run_noise: float, rounding: float = 0.0) -> Design:
 
 
 def runs(rounding: float = 0.0) -> Design:
-    """Several runs per side. `spread` is that between runs."""
+    """Several runs per side. `spread` is the spread between runs."""
     return Design(
         "runs per side", lambda spread, count: (float(np.sqrt(spread / count + 2 * rounding**2)), 2 * (count - 1))
     )

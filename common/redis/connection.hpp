@@ -43,7 +43,8 @@ class Connection {
   void append(const std::vector<std::string_view>& words);
   /// Appends a command whose reply the server suppresses, even if it is an error.
   void append_unanswered(const std::vector<std::string_view>& words);
-  /// For encoders that build a long command piece by piece: starts a command of `words` words; add_word() appends each.
+  /// Starts a command of `words` words, for encoders that build a long command piece by piece; add_word() appends each
+  /// word.
   void begin_command(std::size_t words);
   void add_word(std::string_view word);
 

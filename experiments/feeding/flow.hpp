@@ -108,7 +108,7 @@ struct Flow {
   std::unique_ptr<Producer> producer;
   std::unique_ptr<Collector> collector;
   std::vector<Stamp> stamps;
-  const Schedule* schedule = nullptr;  // schedule of the pass, to which the next three members also belong
+  const Schedule* schedule = nullptr;  // schedule of the pass; the next three members describe it
   std::vector<std::uint64_t> due;      // ns since `start`, for this flow's messages in the schedule
   std::uint64_t start = 0;             // ns: earliest due time of the first message
   std::uint64_t first = 0;             // sequence number of the first message

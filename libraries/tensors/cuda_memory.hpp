@@ -72,7 +72,7 @@ class OnDevice {
     calls().check(calls().push(calls().context_of(device)), "cuCtxPushCurrent");
     pushed_ = true;
   }
-  /// For code that frees memory: at process exit the driver may already be gone, and then there is nothing to do.
+  /// Used by code that frees memory. At process exit the driver may already be gone, and then there is nothing to do.
   OnDevice(int device, std::nothrow_t) noexcept {
     try {
       pushed_ = calls().push(calls().context_of(device)) == CUDA_SUCCESS;

@@ -247,7 +247,7 @@ TEST_F(StoreSoak, KilledClientsLeaveNoLeasesOrMemory) {
   EXPECT_EQ(counts_->wrong, 0u);
   EXPECT_GT(counts_->made, 0u);
   EXPECT_GT(counts_->read, 0u);
-  std::printf("a death is known after %.1f ms at most; ", 1e3 * until_known.back());
+  std::printf("a death is detected after at most %.1f ms; ", 1e3 * until_known.back());
   tell();
 }
 

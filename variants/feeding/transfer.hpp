@@ -17,8 +17,8 @@ struct Batch {
   ConstMessages in;
   Messages out;  ///< the same number as `in`
   std::uint64_t tag = 0;
-  std::uint64_t order = 0;  ///< sequence number of the batch among those of its worker
-  /// Requests the times, in ns of the device's clock, at which the copies completed; 0 for a copy that does not exist.
+  std::uint64_t order = 0;  ///< sequence number of the batch within its worker
+  /// Whether to record when the copies completed, in ns of the device's clock; a copy that does not exist leaves 0.
   bool timed = false;
   std::uint64_t copied_in = 0, copied_out = 0;
   StageRecorder recorder = {};  ///< for the kernel, if some of the messages are sampled

@@ -60,7 +60,7 @@ struct Probe {
 /// so its tries count like all others. `prompt` is the JSON pointer to the percentiles without its lag.
 Probe judge(std::uint64_t rate, const Json& row, const Slo&, const std::string& prompt = {});
 
-/// Result of all tries of one rate in one part of a search.
+/// Outcome of all tries at one rate in one part of a search.
 struct Judged {
   std::uint64_t rate = 0;
   unsigned part = 0;  ///< 0: the search; 1: its confirmation

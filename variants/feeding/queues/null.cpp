@@ -4,8 +4,8 @@
 namespace feedrate {
 namespace {
 
-/// Delivers nothing: only the number of published messages passes from producer to collector. The remaining cost is
-/// that of the load generator (making, timing, collecting and comparing messages). This cost limits everything that the
+/// Delivers nothing: only the number of published messages passes from producer to collector. The remaining cost is the
+/// load generator's own (making, timing, collecting and comparing messages). This cost limits everything that the
 /// generator can measure at a point. The queue uses the same amount of memory as a real queue: each producer writes
 /// every byte of its messages into as many slots as a ring in host memory has, and each collector compares every byte
 /// of results in the same number of further slots. Large payloads therefore fall out of the caches at the same sizes as

@@ -23,7 +23,7 @@
 ///     auto weights = store.get("weights");                   // the same memory
 ///     weights.wait_for(1, std::chrono::seconds(5));
 ///
-/// Errors: those of errors.hpp, which name the tensor; BadInput for an invalid request; Failure for any other error.
+/// Errors: the ones in errors.hpp, which name the tensor; BadInput for an invalid request; Failure for any other error.
 /// All are std::runtime_error.
 namespace feedrate::tensors {
 

@@ -69,7 +69,8 @@ class Redelivery {
   unsigned max_attempts() const { return settings_.attempts; }
 
  private:
-  /// The arguments of every script (kShared), followed by `own`, those of one script. The caller keeps `own` alive.
+  /// The arguments of every script (kShared), followed by one script's own arguments, `own`. The caller keeps `own`
+  /// alive.
   std::vector<std::string_view> arguments(std::initializer_list<std::string_view> own) const;
   void beat();
   void take_reply(const redisReply&, bool of_suspect);
