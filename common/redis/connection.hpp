@@ -33,8 +33,8 @@ struct FEEDRATE_EXPORT ServerFailure : ServiceFailure {
 /// closure is detected only when sending the command's first bytes fails.
 class Connection {
  public:
-  /// Connects to the first of the URL's servers that replies. Throws Failure if none can be reached or one rejects the
-  /// password.
+  /// Connects to the first of the URL's servers that replies. Throws Failure if no server can be reached or a server
+  /// rejects the password.
   explicit Connection(const std::string& url);
   Connection(Connection&&) = default;
   Connection& operator=(Connection&&) = default;

@@ -154,8 +154,8 @@ void collect(Flow&, const Work&, const Pass&, const std::atomic<bool>& abort);
 
 /// The sending half of a closed load: keeps the window full until `stop` is set.
 void send_closed(Flow&, const Work&, const Pass&, const std::atomic<bool>& stop);
-/// The sending half of an open load: sends each message of the schedule when it is due, or as soon as there is room
-/// after that.
+/// The sending half of an open load: sends each message of the schedule when it is due, or as soon afterwards as there
+/// is room.
 void send_open(Flow&, const Work&, const Pass&, const std::atomic<bool>& stop);
 
 }  // namespace feedrate

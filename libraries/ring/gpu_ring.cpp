@@ -151,7 +151,7 @@ GpuRing::GpuRing(Device& device, const Kernel& work, const RingConfig& config, c
 GpuRing::~GpuRing() {
   try {
     stop(RingStop::now);
-  } catch (const std::exception&) {  // a broken device cannot be stopped any further
+  } catch (const std::exception&) {  // nothing more can be done on a broken device
   }
 }
 

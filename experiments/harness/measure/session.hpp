@@ -47,7 +47,7 @@ class LimitReadings {
   std::uint64_t round_took_ns_ = 0;  // duration of the last round
 };
 
-/// The scope as in rows and the catalogue.
+/// The scope in the format of rows and the catalogue.
 Json to_json(const Scope&);
 
 /// One invocation: an experiment on a device, the services that its points need, the limits after they are measured,

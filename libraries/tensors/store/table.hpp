@@ -39,8 +39,8 @@ struct TableLimits {
   std::size_t bytes_of_client = ~std::size_t{0};  ///< bytes of tensors that a client created and that are not freed yet
 };
 
-/// The state of a store and the rules of a tensor's life. The table uses no socket and no server, and is for one
-/// thread.
+/// The state of a store and the rules of a tensor's life. The table uses no socket and no server; only one thread may
+/// use it.
 ///
 /// A name refers to at most one tensor. A deleted tensor no longer has a name; its memory is freed with its last lease.
 class Table {
@@ -80,8 +80,8 @@ class Table {
   /// Tensors whose names follow `after`, in byte order of the names.
   std::vector<Description> list(const std::string& after, std::size_t most) const;
 
-  /// Deletes tensors that are neither leased nor pinned, least recently used first, until `bytes` are free or none is
-  /// left; returns the number of bytes freed.
+  /// Deletes tensors that are neither leased nor pinned, least recently used first, until `bytes` are free or no such
+  /// tensor is left; returns the number of bytes freed.
   std::size_t evict(std::size_t bytes) { return evict(bytes, ""); }
   /// Deletes the names whose time to live has passed. Returns the next expiry time.
   std::optional<std::uint64_t> expire();

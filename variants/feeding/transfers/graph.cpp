@@ -14,7 +14,7 @@ struct GraphOfChains {
     Buffer in, out;                                   ///< in device memory, for copies
     std::size_t copy_in = 0, work = 0, copy_out = 0;  ///< nodes
   };
-  std::unique_ptr<Graph> graph;  // built with the group's first batch, because addresses are unknown before
+  std::unique_ptr<Graph> graph;  // built with the group's first batch, because the addresses are unknown earlier
   std::vector<Chain> chains;
 };
 

@@ -129,8 +129,8 @@ class Reader {
   Reader(redis::Connection& connection, Source source, std::size_t elements)
       : connection_(connection), source_(std::move(source)), max_(elements) {}
 
-  /// Copies messages that have arrived into `slots` and returns how many. With `taken` they are read as tasks, without
-  /// it as results. Never blocks.
+  /// Copies messages that have arrived into `slots` and returns their number. With `taken` they are read as tasks,
+  /// otherwise as results. Never blocks.
   std::size_t read(Messages slots, ClaimedTasks* taken) {
     std::size_t filled = 0;
     while (filled < slots.count) {

@@ -45,7 +45,7 @@ class Redelivery {
 
   /// Renews the lease and takes over tasks of dead workers, when due. Never blocks. Throws LeaseLost.
   void progress();
-  /// Whether this worker certainly holds its lease; if not, it must take nothing.
+  /// Whether this worker is certain to hold its lease; if not, it must take nothing.
   bool alive() const;
 
   /// Returns a suspect to be served alone, if one has arrived; the first call requests it. Never blocks.
