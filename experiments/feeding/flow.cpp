@@ -196,7 +196,7 @@ void collect(Flow& flow, const Work& work, const Pass& pass, const std::atomic<b
     }
     flow.collector->release(results.count);
     flow.lowest_missing.store(flow.tracker.lowest_missing(), std::memory_order_relaxed);
-    if (pass.messages != 0) flow.finished_at = now_ns();  // before `received` shows that this was the last
+    if (pass.messages != 0) flow.finished_at = now_ns();  // before `received` shows that this was the last result
     flow.received.store(flow.counts.received, std::memory_order_release);
   }
 }

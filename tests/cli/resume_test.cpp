@@ -210,7 +210,7 @@ TEST_F(OtherResume, EditedSpecInTheFolderIsRejected) {
   write_text(place_ / "out" / "spec.json", spec);
   expect_rejected({"sweep", "--resume", "out", "--device", "cpu"}, {"spec.json", "edited"});
   EXPECT_EQ(place_.run({"sweep", "--resume", "out", "--device", "cpu"}).code, 0)
-      << "--resume-anyway has accepted the edited spec";
+      << "the edited spec must be accepted once --resume-anyway has accepted it";
 }
 
 TEST_F(OtherResume, ResumeAnywayRequiresResume) {
