@@ -238,7 +238,7 @@ def _experiments(documents: list[dict]) -> dict[str, Experiment]:
                 old.variant,
                 old.rate,
                 old.time,
-                old.figures | new.figures | old.figures,  # the first one's order and values
+                old.figures | new.figures | old.figures,  # the first folder's order and values
                 old.axes | new.axes | old.axes,
                 new.members | old.members,
                 new.kinds | old.kinds,

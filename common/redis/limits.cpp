@@ -43,7 +43,7 @@ double elements_per_second(const RedisSettings& settings, const std::string& nam
     connection.command({"DEL", key});
     return elements / seconds;
   };
-  std::vector<std::future<double>> rates;  // they also propagate a thread's Failure
+  std::vector<std::future<double>> rates;  // futures also propagate a thread's Failure
   for (unsigned t = 0; t < kConnections; ++t) rates.push_back(std::async(std::launch::async, rate_of, t));
   double total = 0;
   for (auto& rate : rates) total += rate.get();

@@ -227,7 +227,7 @@ __device__ void serve_flagged_many(const F& functor, const Group& team, const La
       guess = whole + whole / 4 + 1;  // as many as this poll found, plus a quarter for variation, plus one
       if (whole == 0) {
         const bool stop = (mine[0].flag & kStopFlag) != 0;
-        if (stop) held = {};  // the stop flag has overwritten them
+        if (stop) held = {};  // the stop flag has overwritten these messages
         if (stop || (held.count == 0 && idle.wait(number))) server.leave(number);
       } else {
         idle.reset();

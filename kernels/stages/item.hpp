@@ -13,7 +13,7 @@ namespace feedrate {
 struct ItemHeader {
   std::uint64_t id;
   std::uint64_t sum;      ///< in a result: the checksum, to which each block adds its share
-  std::uint64_t arrived;  ///< in a result: the number of blocks that have added theirs
+  std::uint64_t arrived;  ///< in a result: the number of blocks that have added their share
   std::uint64_t unused[5];
 };
 static_assert(sizeof(ItemHeader) == 64);

@@ -57,7 +57,7 @@ struct Session {
   std::unordered_map<std::uint64_t, std::shared_ptr<Mapping>>
       parts;  // parts of the board; declared before `memory`, whose device may access them
   std::unique_ptr<ChunkMemory> memory;
-  std::unordered_map<std::uint64_t, std::shared_ptr<Mapping>> chunks;  // shared ones
+  std::unordered_map<std::uint64_t, std::shared_ptr<Mapping>> chunks;  // shared chunks
   std::unordered_map<std::uint64_t, Own> held;                         // keyed by generation
   Packet packet;                                                       // the last answer's
 

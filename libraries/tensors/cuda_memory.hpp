@@ -56,7 +56,7 @@ class DriverCheck {
 /// The same for the runtime's allocation calls.
 inline void check_memory(cudaError_t error, const char* what) {
   if (error == cudaErrorMemoryAllocation) {
-    cudaGetLastError();  // clear it, or the next launch would report it again
+    cudaGetLastError();  // clear the error, or the next launch would report it again
     throw OutOfMemory(std::string(what) + ": " + cudaGetErrorName(error));
   }
   check(error, what);

@@ -16,7 +16,7 @@
 namespace feedrate::tensors {
 
 inline constexpr std::size_t kMaxPacketBytes = std::size_t{64} << 10;
-inline constexpr std::size_t kPacketDescriptors = 32;  ///< maximum per packet; further ones are not sent
+inline constexpr std::size_t kPacketDescriptors = 32;  ///< maximum per packet; further descriptors are not sent
 
 /// A buffer of the maximum packet size, created once and reused for many packets.
 struct Packet {

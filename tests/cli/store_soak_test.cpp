@@ -64,7 +64,7 @@ void act(Store& store, std::mt19937& random, std::vector<Tensor>& held, Counts& 
       held.push_back(store.get(name));
   }
   for (const Tensor& tensor : held) {
-    if (tensor.version() == 0) continue;  // its creator has not written it yet or was killed
+    if (tensor.version() == 0) continue;  // the creator has not written the tensor yet or was killed
     if (!holds(tensor, mark_of(tensor.generation()))) ++counts.wrong;
     ++counts.read;
   }

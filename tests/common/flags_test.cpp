@@ -137,7 +137,7 @@ TEST(Flags, OversizedHeaderIsReadOnlyToTheEndOfTheSlot) {
     auto message = message_of(9, kLongest);
     reinterpret_cast<Header*>(message.data())->length = claimed;
     const std::byte guard{0xA5};
-    slot.read.resize(slot.units * kUnitData + sizeof(Unit::flag));  // the most that may be written
+    slot.read.resize(slot.units * kUnitData + sizeof(Unit::flag));  // the maximum that may be written
     slot.read.push_back(guard);
     store_flagged(slot.slot.data(), 7, message.data(), slot.units);
     ASSERT_EQ(slot.load(7), Flagged::complete) << claimed;

@@ -128,8 +128,8 @@ struct QueueEntry {
   std::string description;
   Guarantee guarantee = {};
   bool uses_transfer = false;
-  std::string service = {};  ///< name of the service that it needs
-  bool resident = false;     ///< whether a resident kernel serves it
+  std::string service = {};  ///< name of the service that the queue needs
+  bool resident = false;     ///< whether a resident kernel serves the queue
   /// False if the queue transfers no messages. Its results have no ids; comparing them only adds the usual cost.
   bool works = true;
   std::vector<Axis> axes = {};  ///< the queue's own axes

@@ -47,7 +47,7 @@ struct TransferConfig {
   unsigned block;
   Values own = {};  ///< values of the transfer's own axes
   Limits limits = {};
-  const Point* point = nullptr;  ///< for transfers whose choices depend on it; may be null
+  const Point* point = nullptr;  ///< for transfers whose choices depend on the point; may be null
 };
 
 /// The time for a batch according to the machine's limits; `auto` compares these times.

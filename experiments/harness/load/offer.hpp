@@ -66,7 +66,7 @@ class Endpoint {
 struct Offering {
   double seconds = 0.5;
   std::size_t window = 1;              ///< maximum number of requests in flight
-  const Schedule* schedule = nullptr;  ///< for open load; its `seconds` then replace those above
+  const Schedule* schedule = nullptr;  ///< for open load; the schedule's `seconds` then replace `seconds`
   double watchdog_seconds = 10;        ///< Failure if no request in flight ends for this long
   std::function<bool()> interrupted = [] { return false; };
 };

@@ -23,8 +23,8 @@ struct Client {
   std::size_t created_bytes = 0;
   std::unordered_map<std::uint64_t, std::uint64_t> leases = {};  ///< generations by lease
   std::unordered_map<std::uint64_t, std::uint64_t> held = {};    ///< number of leases by generation
-  std::unordered_set<std::uint64_t> chunks = {};                 ///< shared chunks that it maps
-  std::unordered_set<std::uint64_t> parts = {};                  ///< parts of the board that it maps
+  std::unordered_set<std::uint64_t> chunks = {};                 ///< shared chunks that the client maps
+  std::unordered_set<std::uint64_t> parts = {};                  ///< parts of the board that the client maps
 };
 using ClientId = std::uint64_t;
 

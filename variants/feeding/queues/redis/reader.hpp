@@ -24,14 +24,14 @@ struct Rejected {
   Header header{};
   Fault fault = Fault::none;  ///< none: the bytes are not a message and cannot be answered
   std::string why;
-  std::size_t position = 0;  ///< number of messages before it in its batch
+  std::size_t position = 0;  ///< number of messages before this task in its batch
 };
 
 /// The data that a worker records about the tasks that it reads, in addition to the messages.
 struct ClaimedTasks {
   std::vector<std::string> ids;  ///< ids of the elements that were read completely
   std::vector<Rejected> rejected;
-  std::vector<std::uint64_t> deadlines;  ///< indexed by message; empty if no message has one
+  std::vector<std::uint64_t> deadlines;  ///< indexed by message; empty if no message has a deadline
   bool retried = false;                  ///< whether any message was delivered before
 
   void clear() {
