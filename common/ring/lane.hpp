@@ -82,8 +82,8 @@ class BasicLaneServer {
  public:
   FEEDRATE_HD BasicLaneServer(const LaneView& lane, LaneState* state) : lane_(lane), state_(state) {}
 
-  /// By counter: claims up to `most` published messages in contiguous slots, but no more than an equal share (1 /
-  /// `pollers`) of the waiting messages.
+  /// By counter: claims up to `most` published messages in contiguous slots, but no more than the share of the waiting
+  /// messages that each of `pollers` pollers gets.
   FEEDRATE_HD Poll poll(std::uint64_t most, unsigned pollers, Claim& claim) {
     while (true) {
       const std::uint64_t taken = next();

@@ -20,7 +20,7 @@ enum class StageKind : std::uint32_t {
 /// `words` 64-bit words.
 struct StageWork {
   StageKind kind = StageKind::transform;
-  unsigned stage = 0;        ///< its index in the pipeline, which is part of its map
+  unsigned stage = 0;        ///< the stage's index in the pipeline; its map depends on this
   std::uint32_t rounds = 1;  ///< applications of the map per word: the stage's cost
   std::uint64_t words = 0;   ///< per item
 };
