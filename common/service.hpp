@@ -54,8 +54,7 @@ struct ServiceEntry {
   /// Returns why no private service can be started here; empty if one can.
   std::function<std::string()> unavailable = [] { return std::string(); };
   unsigned threads = 1;  ///< number of cores that a private service keeps busy
-  /// Main function of a private service's process, if it runs this executable: `feedrate helper NAME
-  /// ARGUMENT…`.
+  /// Main function of a private service's process, if it runs this executable: `feedrate helper NAME ARGUMENT…`.
   std::function<int(const std::vector<std::string>& arguments)> serve = {};
 };
 using Services = Registry<ServiceEntry>;

@@ -224,8 +224,7 @@ void Daemon::serve(Connection& connection, std::string_view text) {
     connection.awaited = request.name;
     connection.until =
         Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-    watch(connection.socket.get(), EPOLLRDHUP, socket_tag(connection.id),
-          true);  // waits only for the closing of the socket
+    watch(connection.socket.get(), EPOLLRDHUP, socket_tag(connection.id), true);  // wakes only when it closes
     try {
       table_.stat(request.name);
       answer_waiters(request.name);
