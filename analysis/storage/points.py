@@ -10,7 +10,7 @@ from .. import stats, tables, units
 from ..load import Results
 from ..ranking import Ranking
 
-# From the baseline to GPUDirect, in the order of the experiment's page. Other engines follow.
+# In the order of the experiment's page, from the baseline to GPUDirect. Other engines follow.
 ORDER = ("pread", "pread_pinned", "threads", "mmap", "io_uring", "cufile")
 BYTES, BLOCKS, CPU = "bytes_per_second", "blocks_per_second", "cpu_seconds_per_gib"  # columns
 GIB_IN_GB = (1 << 30) / 1e9
