@@ -30,6 +30,8 @@ std::string output_of(const std::string& command) {
   return text;
 }
 
+}  // namespace
+
 double read_fio(const FioJob& job, const File& file) {
   const std::string operation = job.sequential ? (job.read ? "read" : "write") : job.read ? "randread" : "randwrite";
   const std::string text = output_of(fmt::format(
@@ -42,8 +44,6 @@ double read_fio(const FioJob& job, const File& file) {
   if (result.is_discarded() || !result.contains("jobs")) throw Failure("fio printed no results");
   return result["jobs"][0][job.read ? "read" : "write"].value("bw_bytes", 0.0);
 }
-
-}  // namespace
 
 std::string fio_limit(const FioJob& job) {
   return fmt::format("fio_{}_{}_{}_{}x{}_bytes_per_second", job.sequential ? "sequential" : "random",

@@ -1,5 +1,8 @@
 #include <fmt/format.h>
 
+#include <map>
+#include <set>
+
 #include "common/clock.hpp"
 #include "experiments/harness/load/open_load.hpp"
 #include "experiments/harness/machine/machine_monitor.hpp"
@@ -48,15 +51,24 @@ class Storage final : public Experiment {
   }
 
   void connect(std::span<const Resolution> points) override {
+    std::map<std::string, std::uint64_t> bytes;  // by folder; all file sets exist until the end
+    std::set<std::string> sets;
     for (const Resolution& point : points) {
-      if (point.impossible.empty()) FileSet::require_room(medium_of(shared_axes().of(point.values)));
+      const Options options = shared_axes().of(point.values);
+      if (!point.impossible.empty() || !sets.insert(name_of_set(options)).second) continue;
+      Medium medium = medium_of(options);
+      if (medium.devices.empty()) {
+        bytes[medium.folder] += medium.files * medium.bytes;
+        medium = {.folder = medium.folder, .files = 1, .bytes = bytes[medium.folder]};
+      }
+      FileSet::require_room(medium);
     }
   }
 
   void add_limits(LimitList& limits, std::span<const Resolution> points) override {
     for (const Resolution& point : points) {
       const Options options = shared_axes().of(point.values);
-      if (!point.impossible.empty() || !options.is_direct() || engine_of(options).own_storage) continue;
+      if (!point.impossible.empty() || !measures_fio(options)) continue;
       add_fio_limit(limits, job_of(options), limits.measures() ? files_of(options).files().front() : File{});
     }
   }
@@ -82,6 +94,7 @@ class Storage final : public Experiment {
     }
     const IoCounters used = IoCounters::now(files.block_device()) - before;
     measured.machine = monitor.stop();
+    if (measures_fio(options)) add_fio(options, files.files().front(), measured);
     if (!options.reads()) verify_written(job, seen);
     add_results(job, seen, used, measured);
     if (const std::string change = files.what_changed(); !change.empty()) {
@@ -92,11 +105,26 @@ class Storage final : public Experiment {
   }
 
  private:
+  /// Whether fio can do what a point does.
+  static bool measures_fio(const Options& options) {
+    return options.is_direct() && options.shift == 0 && !engine_of(options).own_storage;
+  }
+  /// Runs fio after the timed phase. A drive's rate changes within seconds, for example while earlier writes are still
+  /// under way below it, so an engine is compared with this figure rather than with the limit.
+  static void add_fio(const Options& options, const File& file, Measurement& measured) {
+    if (!options.reads()) return;  // fio would overwrite the blocks that are verified next
+    try {
+      measured.numbers["fio_bytes_per_second"] = read_fio(job_of(options), file);
+    } catch (const Failure&) {  // the limit's warning names the reason
+    }
+  }
+  static std::string name_of_set(const Options& options) {
+    return fmt::format("{} {} {} {} {}", options.folder, options.files, options.size, options.operation,
+                       options.target);
+  }
   /// The files of one size in one folder. Files to be written are a separate set, because their contents change.
   FileSet& files_of(const Options& options) {
-    const std::string key =
-        fmt::format("{} {} {} {} {}", options.folder, options.files, options.size, options.operation, options.target);
-    auto& found = file_sets_[key];
+    auto& found = file_sets_[name_of_set(options)];
     if (!found) {
       found = std::make_unique<FileSet>(medium_of(options), session_.settings().seed, 0);
     }
@@ -111,8 +139,9 @@ class Storage final : public Experiment {
     measured.details["path"] = {{"file_system", files.file_system()}, {"resident_before", share}};
     if (warm ? share >= kPresent : share <= kAbsent) return true;
     measured.judge(Status::failed, Cause::error,
-                   fmt::format("residency {}: the page cache holds {:.1f} % of the files' pages ({})",
-                               options.residency, 100 * share, files.file_system()));
+                   fmt::format("residency {}: the page cache holds {:.1f} % of the files' pages ({}){}",
+                               options.residency, 100 * share, files.file_system(),
+                               files.file_system() == "tmpfs" && !warm ? "; choose a --folder on a drive" : ""));
     return false;
   }
 
@@ -150,6 +179,9 @@ class Storage final : public Experiment {
       return;
     }
     measured.numbers["bytes_per_second"] = rate;
+    if (const auto fio = measured.numbers.find("fio_bytes_per_second"); fio != measured.numbers.end()) {
+      measured.numbers["share_of_fio"] = rate / fio->second;
+    }
     measured.numbers["blocks_per_second"] = rate / static_cast<double>(options.block);
     measured.numbers["cpu_seconds_per_gib"] =
         used.cpu_seconds / (static_cast<double>(all.requested) / static_cast<double>(std::uint64_t{1} << 30));
@@ -187,7 +219,7 @@ class Storage final : public Experiment {
     const bool read = options.reads();
     measured.bounds_of_figures.emplace_back(
         "bytes_per_second", ceiling_of(read ? "copy_engine_h2d_bytes_per_second" : "copy_engine_d2h_bytes_per_second"));
-    if (options.is_direct() && !engine_of(options).own_storage) {
+    if (measures_fio(options)) {
       const Expression fio = ceiling_of(fio_limit(job_of(options)));
       measured.bounds_of_figures.emplace_back("bytes_per_second", fio);
       measured.bounds_of_figures.emplace_back("blocks_per_second",
@@ -214,6 +246,10 @@ Json members() {
 std::vector<Figure> figures() {
   std::vector<Figure> all{
       {"bytes_per_second", "B/s", Better::higher, false, true, "bytes that arrived and were checked"},
+      {"fio_bytes_per_second", "B/s", Better::higher, false, false,
+       "rate of fio's job of the same shape right after this repetition"},
+      {"share_of_fio", "", Better::higher, false, false,
+       "bytes_per_second, relative to fio's rate right after this repetition"},
       {"blocks_per_second", "1/s", Better::higher, false, true, "requests that ended and were checked"},
       {"latency_ns", "ns", Better::lower, true, true,
        "from submission, or from the due time under open load, until a block was checked in device memory"},

@@ -15,9 +15,10 @@ namespace feedrate::storage {
 /// identified by slots.
 class Copies {
  public:
-  /// `groups`: number of groups that run at once, each on its own stream.
-  Copies(Device& device, std::size_t groups, Direction direction)
-      : device_(device), direction_(direction), lanes_(groups) {
+  /// `groups`: number of groups that run at once, each on its own stream. `joins`: neighbouring blocks become one copy,
+  /// which the device allows if all host memory was pinned at once.
+  Copies(Device& device, std::size_t groups, Direction direction, bool joins = true)
+      : device_(device), direction_(direction), joins_(joins), lanes_(groups) {
     for (Lane& lane : lanes_) lane = {device.stream(), device.event(), {}};
   }
   /// Waits for the copies that run.
@@ -35,7 +36,7 @@ class Copies {
   /// Adds copies, for which the request in `slot` waits, to the next group.
   void add(std::span<const Copy> copies, std::size_t slot) {
     for (const Copy& copy : copies) {
-      if (!waiting_.empty() && follows(copy, waiting_.back())) {
+      if (joins_ && !waiting_.empty() && follows(copy, waiting_.back())) {
         waiting_.back().bytes += copy.bytes;
       } else {
         waiting_.push_back(copy);
@@ -75,6 +76,12 @@ class Copies {
     }
     start();
   }
+  /// Number of slots whose copies are not known to have ended.
+  std::size_t running() const {
+    std::size_t count = slots_.size();
+    for (const Lane& lane : lanes_) count += lane.slots.size();
+    return count;
+  }
 
  private:
   struct Lane {
@@ -87,6 +94,7 @@ class Copies {
   }
   Device& device_;
   Direction direction_;
+  bool joins_;
   std::vector<Lane> lanes_;
   std::vector<Copy> waiting_;  // the next group
   std::vector<std::size_t> slots_, ended_;

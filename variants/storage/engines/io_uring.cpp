@@ -26,7 +26,7 @@ const Axes<UringOptions>& own_axes_of_io_uring() {
                 "device's poll queues are polled (needs --direct yes)")
           .word("punt", &UringOptions::punt, {"auto", "yes", "no"},
                 "let the kernel's workers run each request (IOSQE_ASYNC), so that cached blocks are copied on several "
-                "cores; auto = without --direct")
+                "cores; auto = without --direct, for blocks of at least 64 KiB")
           .number("streams", &UringOptions::streams, {1, 32}, "groups of copies that run at once, each on a stream");
   return kAxes;
 }
@@ -43,7 +43,7 @@ class IoUring final : public Engine {
   explicit IoUring(const EngineConfig& config)
       : operation_(config.operation),
         options_(own_axes_of_io_uring().of(config.own)),
-        punts_(options_.punt == "yes" || (options_.punt == "auto" && !config.direct)),
+        punts_(punts(options_.punt, config.direct, config.block)),
         files_(config),
         staging_(config.device, config.depth, config.block),
         slots_(config.depth),

@@ -70,7 +70,10 @@ class MappedFile {
 class Mmap final : public Engine {
  public:
   explicit Mmap(const EngineConfig& config)
-      : device_(config.device), files_(config), slots_(config.depth), copies_(config.device, 2, Direction::to_device) {
+      : device_(config.device),
+        files_(config),
+        slots_(config.depth),
+        copies_(config.device, 2, Direction::to_device, false) {
     const std::size_t chunk = own_axes_of_mmap().of(config.own).chunk;
     for (unsigned i = 0; i < config.files.size(); ++i) {
       mapped_.emplace_back(config.files[i], files_.descriptor(i, 0, 0), chunk);

@@ -127,7 +127,7 @@ class NvmeUser final : public Engine {
     } else if (slots_.bytes(slot) = bytes; operation_ == Operation::read) {
       add_parts(slot);
     } else {
-      copies_->start(copy_of(operation_, request, staging_.slot(slot), bytes), slot);
+      copies_->add(copy_of(operation_, request, staging_.slot(slot), bytes), slot);
     }
     return true;
   }
@@ -178,12 +178,9 @@ class NvmeUser final : public Engine {
   }
   /// Handles the controllers' completions.
   void collect() {
-    group_.clear();
-    group_slots_.clear();
     for (const auto& drive : drives_) {
       drive->transfers().queue().poll([&](const nvme::Ended& end) { handle(end.tag, end.status); });
     }
-    if (!group_.empty()) copies_->start(group_, group_slots_);
     if (slots_.in_flight() == copies_->running()) return;
     if (const std::uint64_t now = now_ns(); now >= next_check_) {
       for (const auto& drive : drives_) drive->check();
@@ -195,8 +192,7 @@ class NvmeUser final : public Engine {
     if (--left_[slot] != 0) return;
     if (errors_[slot] != 0) slots_.bytes(slot) = 0;
     if (operation_ == Operation::write || errors_[slot] != 0) return slots_.end(slot, errors_[slot]);
-    group_.push_back(copy_of(operation_, slots_.at(slot), staging_.slot(slot), slots_.bytes(slot)));
-    group_slots_.push_back(slot);
+    copies_->add(copy_of(operation_, slots_.at(slot), staging_.slot(slot), slots_.bytes(slot)), slot);
   }
 
   Operation operation_;
@@ -207,8 +203,6 @@ class NvmeUser final : public Engine {
   std::uint64_t next_check_ = 0;
   std::vector<std::unique_ptr<Drive>> drives_;
   std::optional<Copies> copies_;  // destroyed first: it waits for the copies
-  std::vector<Copy> group_;
-  std::vector<std::size_t> group_slots_;
 };
 
 const EngineRegistration registered(
