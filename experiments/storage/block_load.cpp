@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
 
 #include "common/error.hpp"
@@ -25,6 +26,7 @@ BlockLoad::BlockLoad(std::unique_ptr<Engine> engine, Device& device, const FileS
       device_(device.allocate_device(window() * shape.block)),
       lists_(device.allocate_host(kGroups * kGroup * (sizeof(Block) + sizeof(Verdict)), HostMemory::pinned)),
       requests_(window()),
+      numbers_(window()),
       stream_(device.stream()),
       engine_(std::move(engine)) {
   auto* const blocks = reinterpret_cast<Block*>(lists_.data());
@@ -52,6 +54,7 @@ bool BlockLoad::submit(std::size_t slot, std::uint64_t number) {
                         .offset = block % blocks_per_file_ * shape_.block + shape_.shift,
                         .bytes = shape_.block,
                         .device = device_.data() + slot * shape_.block};
+  numbers_[slot] = 0;
   if (shape_.operation == Operation::write) {
     if (spare_.empty()) return false;
     requests_[slot] = request;
@@ -64,6 +67,7 @@ bool BlockLoad::submit(std::size_t slot, std::uint64_t number) {
     if (!engine_->submit(request)) return false;
     requests_[slot] = request;
   }
+  numbers_[slot] = number + 1;
   requested_ += request.bytes;
   return true;
 }
@@ -81,6 +85,8 @@ std::size_t BlockLoad::poll(std::span<std::size_t> ended) {
     const std::size_t count = engine_->poll(done);
     for (const Completion& each : std::span(done).first(count)) {
       const Request& request = requests_[each.id];
+      numbers_[each.id] = 0;
+      if (each.error == ETIMEDOUT) fail(request, "no completion arrived within the engine's time limit");
       if (each.error != 0) fail(request, std::strerror(each.error));
       if (each.bytes < request.bytes) {
         fail(request, fmt::format("the file ended: {} of {} bytes", each.bytes, request.bytes));
@@ -134,10 +140,21 @@ void BlockLoad::finish(const Group& group) {
   }
 }
 
+std::string BlockLoad::oldest() const {
+  std::size_t found = numbers_.size();
+  for (std::size_t slot = 0; slot < numbers_.size(); ++slot) {
+    if (numbers_[slot] != 0 && (found == numbers_.size() || numbers_[slot] < numbers_[found])) found = slot;
+  }
+  return found == numbers_.size() ? "" : text_of(requests_[found]);
+}
+
+std::string BlockLoad::text_of(const Request& request) const {
+  return fmt::format("{} of {} bytes at offset {} of {}", shape_.operation == Operation::read ? "read" : "write",
+                     request.bytes, request.offset, files_.files()[request.file].path);
+}
+
 void BlockLoad::fail(const Request& request, const std::string& why) const {
-  throw Failure(fmt::format("{} of {} bytes at offset {} of {}: {}",
-                            shape_.operation == Operation::read ? "read" : "write", request.bytes, request.offset,
-                            files_.files()[request.file].path, why));
+  throw Failure(fmt::format("{}: {}", text_of(request), why));
 }
 
 }  // namespace feedrate::storage

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "common/device/device.hpp"
@@ -45,6 +46,8 @@ class BlockLoad final : public Endpoint {
   bool exhausted() const { return exhausted_; }
   const Engine& engine() const { return *engine_; }
   std::uint64_t requested() const { return requested_; }  ///< bytes of submitted requests
+  /// Describes the request that has been in flight for longest, with file and offset; empty if none is.
+  std::string oldest() const;
 
  private:
   /// A group of blocks that one kernel generates or checks.
@@ -57,6 +60,7 @@ class BlockLoad final : public Endpoint {
   Block block_of(std::size_t slot) const;
   void launch(Group&, bool check);
   void finish(const Group&);
+  std::string text_of(const Request&) const;
   [[noreturn]] void fail(const Request&, const std::string& why) const;
 
   const FileSet& files_;
@@ -65,7 +69,8 @@ class BlockLoad final : public Endpoint {
   std::uint64_t blocks_per_file_, requested_ = 0;
   bool exhausted_ = false;
   Buffer device_, lists_;
-  std::vector<Request> requests_;  // indexed by slot
+  std::vector<Request> requests_;       // indexed by slot
+  std::vector<std::uint64_t> numbers_;  // indexed by slot; 0: not in flight
   std::vector<Group> spare_;
   std::deque<Group> running_;          // generating or checking, in order
   std::deque<std::size_t> generated_;  // slots ready to be written

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cerrno>
+#include <cmath>
 #include <cstdio>
 #include <memory>
 
@@ -26,8 +28,13 @@ std::string output_of(const std::string& command) {
   if (!pipe) throw Failure("cannot start a shell");
   std::string text;
   std::array<char, 4096> part{};
-  while (const std::size_t n = ::fread(part.data(), 1, part.size(), pipe.get())) text.append(part.data(), n);
-  return text;
+  while (true) {
+    const std::size_t n = ::fread(part.data(), 1, part.size(), pipe.get());
+    text.append(part.data(), n);
+    if (n != 0) continue;
+    if (::ferror(pipe.get()) == 0 || errno != EINTR) return text;
+    ::clearerr(pipe.get());  // a signal interrupted the read
+  }
 }
 
 }  // namespace
@@ -39,10 +46,19 @@ double read_fio(const FioJob& job, const File& file) {
       "--direct=1 --ioengine=io_uring --runtime=1 --time_based --group_reporting --randrepeat=0 --refill_buffers "
       "--output-format=json 2>/dev/null",
       quoted(file.path), file.bytes, operation, job.block, job.depth, job.threads));
+  return fio_bytes_per_second(text, job.read);
+}
+
+double fio_bytes_per_second(std::string_view text, bool read) {
   if (text.empty()) throw Failure("fio did not run; install it (Debian package fio)");
-  const Json result = Json::parse(text.substr(text.find('{')), nullptr, false);
-  if (result.is_discarded() || !result.contains("jobs")) throw Failure("fio printed no results");
-  return result["jobs"][0][job.read ? "read" : "write"].value("bw_bytes", 0.0);
+  const std::size_t begin = text.find('{');  // after warnings
+  const Json result = begin == text.npos ? Json() : Json::parse(text.substr(begin), nullptr, false);
+  const Json::json_pointer place(read ? "/jobs/0/read/bw_bytes" : "/jobs/0/write/bw_bytes");
+  if (!result.is_object() || !result.contains(place) || !result.at(place).is_number()) {
+    throw Failure("fio printed no results");
+  }
+  if (const double rate = result.at(place).get<double>(); std::isfinite(rate) && rate > 0) return rate;
+  throw Failure("fio moved no bytes");
 }
 
 std::string fio_limit(const FioJob& job) {

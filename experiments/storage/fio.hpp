@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <string>
+#include <string_view>
 
 #include "common/limits/limit_list.hpp"
 #include "variants/storage/engine.hpp"
@@ -14,6 +15,8 @@ struct FioJob {
   bool sequential = true, read = true;
 };
 
+/// The rate in what fio printed (`--output-format=json`), in bytes per second. Throws Failure if there is none.
+double fio_bytes_per_second(std::string_view text, bool read);
 /// The name of the limit that a job measures.
 std::string fio_limit(const FioJob&);
 /// Runs fio for a second and returns its rate in bytes/s. Throws Failure, for example if fio is not installed.

@@ -1,9 +1,11 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "common/error.hpp"
 #include "common/load_shape.hpp"
 #include "experiments/harness/load/offer.hpp"
 #include "experiments/harness/measure/histogram.hpp"
@@ -14,19 +16,20 @@
 
 namespace feedrate::storage {
 
-/// What all threads of a repetition do.
+/// What all threads of a repetition do. A thread that cannot be stopped keeps what it uses.
 struct Job {
-  Session& session;
-  const Options& options;
-  const LoadShape& shape;
-  const Values& own;
-  const FileSet& files;
-  std::uint64_t version;  ///< version of the contents that are read or written
-  unsigned repetition;
+  std::shared_ptr<Device> device;
+  RunSettings settings;
+  Options options;
+  LoadShape shape;
+  Values own;
+  std::shared_ptr<const FileSet> files;
+  std::uint64_t version = 0;  ///< version of the contents that are read or written
+  unsigned repetition = 0;
 
   Pattern pattern(unsigned thread) const {
     return {options.access, options.files * options.blocks_per_file(), thread, options.threads,
-            session.settings().seed + repetition};
+            settings.seed + repetition};
   }
 };
 
@@ -40,8 +43,14 @@ struct Seen {
   std::map<std::string, std::string> path = {};
 };
 
-/// Runs the load on all threads and returns their results. Rethrows the first exception.
-std::vector<Seen> run_blocks(const Job&);
+/// A thread of a job neither ends nor continues, because a system call or a driver does not return.
+struct Hung : Failure {
+  using Failure::Failure;
+};
+
+/// Runs the load on all threads and returns their results. Rethrows the first exception. Throws Hung if a thread has
+/// not continued for three times `watchdog_seconds`; such threads are left to themselves and end when they can.
+std::vector<Seen> run_blocks(std::shared_ptr<const Job>);
 
 /// Reads on the host what was written, without the engine. Throws Failure naming file and offset if a word is wrong.
 void verify_written(const Job&, const std::vector<Seen>&);

@@ -12,6 +12,7 @@
 #include "experiments/storage/io_counters.hpp"
 #include "experiments/storage/options.hpp"
 #include "experiments/storage/run_blocks.hpp"
+#include "variants/storage/mapping_trial.hpp"
 
 /// The `storage` experiment: how bytes get from a drive or the page cache into device memory, and back
 /// (experiments/storage/README.md).
@@ -69,7 +70,7 @@ class Storage final : public Experiment {
     for (const Resolution& point : points) {
       const Options options = shared_axes().of(point.values);
       if (!point.impossible.empty() || !measures_fio(options)) continue;
-      add_fio_limit(limits, job_of(options), limits.measures() ? files_of(options).files().front() : File{});
+      add_fio_limit(limits, job_of(options), limits.measures() ? files_of(options)->files().front() : File{});
     }
   }
 
@@ -79,14 +80,32 @@ class Storage final : public Experiment {
     Measurement measured;
     measured.host_threads = options.threads * (1 + engine_of(options).threads(point_of(options, cell.values)));
     session_.device().use_in_this_thread();
-    FileSet& files = files_of(options);
-    if (!prepare(files, options, measured)) return measured;
-    const Job job{session_,         options, shape, cell.values, files, options.reads() ? files.version() : ++versions_,
-                  repetition.number};
+    const std::shared_ptr<FileSet> files = files_of(options);
+    try {
+      measure_files(files, options, shape, cell, repetition, measured);
+    } catch (const Hung& hung) {  // the threads that hang keep the files
+      measured.judge(Status::failed, Cause::hung, hung.what());
+    } catch (const Failure& failure) {
+      const std::string change = files->what_changed();
+      measured.judge(Status::failed, Cause::error, failure.what() + (change.empty() ? "" : "; " + change));
+    }
+    if (measured.status == Status::failed) drop(files);  // the next cell gets new files
+    return measured;
+  }
+
+ private:
+  void measure_files(const std::shared_ptr<FileSet>& held, const Options& options, const LoadShape& shape,
+                     const Resolution& cell, const Repetition& repetition, Measurement& measured) {
+    const FileSet& files = *held;
+    if (!prepare(files, options, measured)) return;
+    const auto shared =
+        std::make_shared<const Job>(Job{session_.shared_device(), session_.settings(), options, shape, cell.values,
+                                        held, options.reads() ? files.version() : ++versions_, repetition.number});
+    const Job& job = *shared;
     MachineMonitor monitor(session_.gpu());
     const Captured captured(session_);
     const IoCounters before = IoCounters::now(files.block_device());
-    const std::vector<Seen> seen = run_blocks(job);
+    const std::vector<Seen> seen = run_blocks(shared);
     const std::uint64_t ended = now_ns();
     if (!options.reads()) {
       files.sync();
@@ -99,12 +118,9 @@ class Storage final : public Experiment {
     add_results(job, seen, used, measured);
     if (const std::string change = files.what_changed(); !change.empty()) {
       measured.judge(Status::failed, Cause::error, change);
-      file_sets_.clear();  // the next cell gets new files
     }
-    return measured;
   }
 
- private:
   /// Whether fio can do what a point does.
   static bool measures_fio(const Options& options) {
     return options.is_direct() && options.shift == 0 && !engine_of(options).own_storage;
@@ -122,13 +138,16 @@ class Storage final : public Experiment {
     return fmt::format("{} {} {} {} {}", options.folder, options.files, options.size, options.operation,
                        options.target);
   }
-  /// The files of one size in one folder. Files to be written are a separate set, because their contents change.
-  FileSet& files_of(const Options& options) {
+  /// The files of one size in one folder. Files to be written are a separate set, because their contents change. Files
+  /// that others have changed since the last cell are replaced by new ones.
+  std::shared_ptr<FileSet> files_of(const Options& options) {
     auto& found = file_sets_[name_of_set(options)];
-    if (!found) {
-      found = std::make_unique<FileSet>(medium_of(options), session_.settings().seed, 0);
-    }
-    return *found;
+    if (found && !found->what_changed().empty()) found.reset();
+    if (!found) found = std::make_shared<FileSet>(medium_of(options), session_.settings().seed, 0);
+    return found;
+  }
+  void drop(const std::shared_ptr<FileSet>& files) {
+    std::erase_if(file_sets_, [&](const auto& each) { return each.second == files; });
   }
 
   /// Brings the page cache into the requested state and verifies it; judges the row and returns false if that fails.
@@ -158,7 +177,7 @@ class Storage final : public Experiment {
     }
     Json& path = measured.details["path"];
     for (const auto& [name, value] : all.path) path[name] = value;
-    path["resident_after"] = job.files.resident_share();
+    path["resident_after"] = job.files->resident_share();
     path["requested_bytes"] = all.requested;
     path["read_bytes"] = used.read_bytes;
     path["written_bytes"] = used.written_bytes;
@@ -228,7 +247,7 @@ class Storage final : public Experiment {
   }
 
   Session& session_;
-  std::map<std::string, std::unique_ptr<FileSet>> file_sets_;
+  std::map<std::string, std::shared_ptr<FileSet>> file_sets_;
   std::uint64_t versions_ = 0;
 };
 
@@ -284,7 +303,8 @@ const ExperimentRegistration registered(
                       return options.threads * (1 + engine.threads(point_of(options, values)));
                     },
                 .searching = {.load = offered_load()},
-                .listing = {members}});
+                .listing = {members},
+                .helper = try_registration});
 
 }  // namespace
 }  // namespace feedrate::storage

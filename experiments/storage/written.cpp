@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "common/error.hpp"
 #include "common/threads/threads.hpp"
@@ -13,9 +14,9 @@ namespace feedrate::storage {
 
 void verify_written(const Job& job, const std::vector<Seen>& seen) {
   const Options& options = job.options;
-  job.files.make(Residency::cold);
+  job.files->make(Residency::cold);
   std::vector<Descriptor> open;
-  for (const File& file : job.files.files()) open.emplace_back(file.path, O_RDONLY);
+  for (const File& file : job.files->files()) open.emplace_back(file.path, O_RDONLY);
   const std::uint64_t per_file = options.blocks_per_file();
   for (unsigned t = 0; t < options.threads; ++t) {
     const Pattern pattern = job.pattern(t);
@@ -27,14 +28,18 @@ void verify_written(const Job& job, const std::vector<Seen>& seen) {
       const auto file = static_cast<unsigned>(block / per_file);
       const Request request{.offset = block % per_file * options.block + options.shift, .bytes = options.block};
       const Completion done = move_block(Operation::read, open[file].get(), data, request);
+      if (done.error != 0) {
+        throw Failure(fmt::format("read of {} written bytes at offset {} of {}: {}", request.bytes, request.offset,
+                                  job.files->files()[file].path, std::strerror(done.error)));
+      }
       std::uint64_t first = ~std::uint64_t{0};
       const std::uint64_t wrong =
           done.bytes != request.bytes
               ? words.size()
-              : count_wrong(data, request.bytes, job.files.key(file, job.version), request.offset, first);
+              : count_wrong(data, request.bytes, job.files->key(file, job.version), request.offset, first);
       if (wrong != 0) {
         throw Failure(fmt::format("{} of {} words written at offset {} of {} are wrong", wrong, words.size(),
-                                  request.offset, job.files.files()[file].path));
+                                  request.offset, job.files->files()[file].path));
       }
     });
   }

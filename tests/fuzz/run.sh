@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Fuzzes a parser of untrusted bytes with libFuzzer under AddressSanitizer; needs clang. It starts with the corpus in
 # this folder and keeps inputs that reach new code in build/fuzz: tests/fuzz/run.sh [SECONDS [TARGET]], default: 600
-# seconds of tasks. Targets: tasks (elements of Redis queues), requests (to a tensor store), npy (array files).
+# seconds of tasks. Targets: tasks (elements of Redis queues), requests (to a tensor store), npy (array files), fio (its
+# output), commands and completions (of queues that device threads and a controller in software share).
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 seconds=${1:-600} target=${2:-tasks}
@@ -10,12 +11,20 @@ if [[ ! $seconds =~ ^[1-9][0-9]*$ ]]; then
   exit 2
 fi
 tensors=$root/libraries/tensors
+libraries=()
 case $target in
   tasks) sources=() ;;
   requests) sources=("$tensors"/{arena,board,memfd_memory,no_cuda,protocol,requests,table,tensor}.cpp) ;;
   npy) sources=("$root/experiments/cli/npy.cpp" "$tensors/tensor.cpp") ;;
+  fio) sources=("$root/experiments/storage/fio.cpp" "$root"/common/limits/*.cpp "$root"/common/{clock,units}.cpp) ;;
+  completions) sources=("$root"/common/threads/*.cpp) ;;
+  commands)
+    sources=("$root"/variants/storage/{files,ring_controller,uring}.cpp "$root"/common/device/{cpu_device,no_cuda}.cpp
+      "$root"/common/threads/*.cpp "$root"/common/clock.cpp)
+    libraries=(-luring)
+    ;;
   *)
-    echo "invalid value '$target' for TARGET; allowed: tasks, requests, npy" >&2
+    echo "invalid value '$target' for TARGET; allowed: tasks, requests, npy, fio, commands, completions" >&2
     exit 2
     ;;
 esac
@@ -27,6 +36,6 @@ fi
 mkdir -p "$root/build/fuzz/$target"
 "$compiler" -std=c++20 -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -I "$root" -I "$root/libraries/tensors/include" \
   -I "$root/.deps/usr/include" -DFMT_HEADER_ONLY=1 -DSPDLOG_FMT_EXTERNAL "$root/tests/fuzz/${target}_fuzz.cpp" \
-  "${sources[@]}" -o "$root/build/fuzz/${target}_fuzz"
+  "${sources[@]}" "${libraries[@]}" -o "$root/build/fuzz/${target}_fuzz"
 exec "$root/build/fuzz/${target}_fuzz" -max_total_time="$seconds" -max_len=4096 -print_final_stats=1 \
   "$root/build/fuzz/$target" "$root/tests/fuzz/corpus/$target"

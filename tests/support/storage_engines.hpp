@@ -29,8 +29,9 @@ class EngineChecks {
   static constexpr std::uint64_t kKey = 77;
   static constexpr std::size_t kBlock = 64 << 10, kBlocks = 40, kDepth = 6;
 
-  EngineChecks(const std::string& engine, Device& device)
-      : entry_(storage::Engines::instance().get("", engine)), device_(device) {}
+  /// `more`: further values of the engine's own axes.
+  EngineChecks(const std::string& engine, Device& device, Values more = {})
+      : entry_(storage::Engines::instance().get("", engine)), device_(device), more_(std::move(more)) {}
 
   std::string why_unsupported(storage::Operation operation, bool direct) const {
     if (auto reason = entry_.unavailable(); !reason.empty()) return reason;
@@ -161,7 +162,11 @@ class EngineChecks {
                         .own = own()});
   }
   /// Values of engines' own axes that the checks need.
-  static Values own() { return {{"ring-issue", std::string("host")}, {"gpu-threads", std::uint64_t{128}}}; }
+  Values own() const {
+    Values all{{"ring-issue", std::string("host")}, {"gpu-threads", std::uint64_t{128}}};
+    all.insert(more_.begin(), more_.end());
+    return all;
+  }
   static std::vector<storage::Completion> run(storage::Engine& engine, std::span<const storage::Request> requests) {
     std::vector<storage::Completion> all;
     std::size_t next = 0;
@@ -183,6 +188,7 @@ class EngineChecks {
 
   const storage::EngineEntry& entry_;
   Device& device_;
+  Values more_;
   TempDir folder_;
 };
 

@@ -77,6 +77,8 @@ struct DeviceAccesses {
   bool once = false;                    ///< each block is accessed at most once
   double seconds = 0;
   std::function<bool()> stop = [] { return false; };
+  /// Called with the message of a failure before the engine releases its resources, which may take long.
+  std::function<void(const std::string&)> failing = [](const std::string&) {};
 };
 
 /// Accesses whose blocks were correct.

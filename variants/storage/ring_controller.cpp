@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <future>
+#include <limits>
 #include <utility>
 
 #include "common/clock.hpp"
@@ -26,14 +28,24 @@ RingController::RingController(const Config& config)
     : config_(config), descriptors_(config.files.all()), active_(config.depth) {
   for (const rings::Queue& queue : config.queues) lanes_.push_back({queue});
   for (std::size_t i = config.depth; i-- > 0;) free_.push_back(i);
-  thread_ = std::jthread([this](const std::stop_token& stop) {
+  std::promise<void> ready;
+  thread_ = std::jthread([this, &ready](const std::stop_token& stop) {
+    std::optional<Uring> ring;
     try {
-      serve(stop);
+      open(ring);
+    } catch (...) {
+      ready.set_exception(std::current_exception());
+      return;
+    }
+    ready.set_value();
+    try {
+      serve(*ring, stop);
     } catch (...) {
       const std::lock_guard lock(mutex_);
       failure_ = std::current_exception();
     }
   });
+  ready.get_future().get();
 }
 
 RingController::~RingController() = default;
@@ -43,19 +55,30 @@ void RingController::check() {
   if (failure_) std::rethrow_exception(failure_);
 }
 
-void RingController::serve(const std::stop_token& stop) {
-  Uring ring(static_cast<unsigned>(config_.depth), IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN);
+void RingController::open(std::optional<Uring>& opened) const {
+  Uring& ring =
+      opened.emplace(static_cast<unsigned>(config_.depth), IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN);
   Uring::check(::io_uring_register_files(ring.get(), descriptors_.data(), static_cast<unsigned>(descriptors_.size())),
                "io_uring: registering the files");
   const iovec memory{config_.staging.data(), config_.staging.size()};
   Uring::check(::io_uring_register_buffers(ring.get(), &memory, 1), "io_uring: registering the staging memory");
+}
+
+void RingController::serve(Uring& ring, const std::stop_token& stop) {
   Backoff backoff;
-  while (!stop.stop_requested() || queued_ != 0) {
-    bool worked = !stop.stop_requested() && take(ring);
-    worked = collect(ring) || worked;
-    worked = release_held() || worked;
-    worked ? backoff.reset() : backoff.wait();
+  try {
+    while (!stop.stop_requested()) {
+      bool worked = take(ring);
+      worked = collect(ring) || worked;
+      worked = release_held() || worked;
+      worked ? backoff.reset() : backoff.wait();
+    }
+    send(ring);
+  } catch (...) {
+    ring.await_all(queued_ - unsent_);  // the kernel may still write into the staging memory
+    throw;
   }
+  ring.await_all(queued_);
 }
 
 bool RingController::take(Uring& ring) {
@@ -65,28 +88,32 @@ bool RingController::take(Uring& ring) {
     const std::uint32_t tail = SystemMemory::load_acquire(*lane.queue.tail_doorbell);
     if (tail >= lane.queue.entries) throw Failure(fmt::format("doorbell value {} is outside queue {}", tail, i));
     for (; lane.head != tail && !free_.empty(); lane.head = (lane.head + 1) % lane.queue.entries) {
-      begin(ring, i, lane.queue.submissions[lane.head]);
+      const nvme::Command command = lane.queue.submissions[lane.head];  // a copy: the device may still change it
+      begin(ring, i, command);
       took = true;
     }
   }
   return took;
 }
 
-std::string RingController::why_invalid(const nvme::Command& command) const {
+const char* RingController::why_invalid(const nvme::Command& command) const {
   const auto opcode = static_cast<nvme::IoOpcode>(command.opcode());
   if (opcode != nvme::IoOpcode::read && opcode != nvme::IoOpcode::write) return "opcode";
   if (command.namespace_id == 0 || command.namespace_id > config_.files.size()) return "namespace";
   const auto begin = reinterpret_cast<std::uint64_t>(config_.staging.data());
-  const std::uint64_t bytes = (command.dwords[2] & 0xFFFF) + 1;
-  if (command.prp1 < begin || command.prp1 + bytes > begin + config_.staging.size()) return "address";
-  return "";
+  const std::uint64_t bytes = (command.dwords[2] & 0xFFFF) + 1, size = config_.staging.size();
+  if (command.prp1 < begin || command.prp1 - begin > size || size - (command.prp1 - begin) < bytes) return "address";
+  const std::uint64_t offset = command.dwords[0] | std::uint64_t{command.dwords[1]} << 32;
+  // io_uring takes the offset -1 for the file's position.
+  if (offset > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()) - bytes) return "offset";
+  return nullptr;
 }
 
 void RingController::begin(Uring& ring, std::size_t lane, const nvme::Command& command) {
   const bool faulty = config_.fault != RingFault::none && ++commands_ % kFaultInterval == 0;
   const Active active{lane, command, 0, faulty};
   if (faulty) injected_.fetch_add(1);
-  if (!why_invalid(command).empty()) return post(active, kInvalidField);
+  if (why_invalid(command) != nullptr) return post(active, kInvalidField);
   if (faulty && config_.fault == RingFault::lost) return;
   if (faulty && config_.fault == RingFault::failing) return post(active, status_of(EIO));
   if (faulty && config_.fault == RingFault::early) {
@@ -121,12 +148,15 @@ void RingController::queue(Uring& ring, std::size_t slot) {
   ++queued_;
 }
 
+void RingController::send(Uring& ring) {
+  if (unsent_ == 0) return;
+  const int sent = ::io_uring_submit(ring.get());
+  if (sent < 0 && sent != -EINTR && sent != -EAGAIN && sent != -EBUSY) throw Uring::failure("io_uring_submit", sent);
+  if (sent > 0) unsent_ -= static_cast<unsigned>(sent);
+}
+
 bool RingController::collect(Uring& ring) {
-  if (unsent_ != 0) {
-    const int sent = ::io_uring_submit(ring.get());
-    if (sent < 0 && sent != -EINTR && sent != -EAGAIN && sent != -EBUSY) throw Uring::failure("io_uring_submit", sent);
-    if (sent > 0) unsent_ -= static_cast<unsigned>(sent);
-  }
+  send(ring);
   if (queued_ == 0) return false;
   if (const int error = ::io_uring_get_events(ring.get()); error < 0 && error != -EINTR && error != -EAGAIN) {
     throw Uring::failure("io_uring_get_events", error);
@@ -178,7 +208,9 @@ void RingController::post(const Active& active, nvme::Status status) {
   Lane& lane = lanes_[active.lane];
   const std::uint32_t entries = lane.queue.entries;
   const auto index = static_cast<std::uint32_t>(lane.completed % entries);
-  if ((index + 1) % entries == SystemMemory::load_acquire(*lane.queue.head_doorbell)) {
+  const std::uint32_t head = SystemMemory::load_acquire(*lane.queue.head_doorbell);
+  if (head >= entries) throw Failure(fmt::format("doorbell value {} is outside queue {}", head, active.lane));
+  if ((index + 1) % entries == head) {
     throw Failure(fmt::format("completion queue {} is full", active.lane));
   }
   nvme::CompletionEntry& entry = lane.queue.completions[index];

@@ -5,8 +5,8 @@
 #include <deque>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <span>
-#include <string>
 #include <thread>
 #include <vector>
 
@@ -38,8 +38,9 @@ class RingController {
     bool punts = false;                    ///< the kernel's workers run each request (IOSQE_ASYNC)
     RingFault fault = RingFault::none;
   };
+  /// Throws Failure if io_uring cannot be set up.
   explicit RingController(const Config&);
-  /// Ends the commands under way first.
+  /// Cancels the commands under way and waits until they have ended.
   ~RingController();
   RingController(const RingController&) = delete;
   RingController& operator=(const RingController&) = delete;
@@ -66,15 +67,18 @@ class RingController {
     nvme::Status status;
     std::uint64_t due_ns, after;  ///< time, and number of completions, after which it is posted
   };
-  void serve(const std::stop_token&);
+  void open(std::optional<Uring>&) const;
+  void serve(Uring&, const std::stop_token&);
   bool take(Uring&);
   void begin(Uring&, std::size_t lane, const nvme::Command&);
   void queue(Uring&, std::size_t slot);
   bool collect(Uring&);
+  void send(Uring&);
   bool release_held();
   void end(std::size_t slot, nvme::Status);
   void post(const Active&, nvme::Status);
-  std::string why_invalid(const nvme::Command&) const;
+  /// The name of the first invalid field; null if there is none.
+  const char* why_invalid(const nvme::Command&) const;
 
   Config config_;
   std::vector<Lane> lanes_;

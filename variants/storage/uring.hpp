@@ -26,6 +26,9 @@ class Uring {
   Uring(const Uring&) = delete;
   Uring& operator=(const Uring&) = delete;
   io_uring* get() { return &ring_; }
+  /// Cancels all requests and waits until each of the `queued` submitted requests has ended, however long that takes.
+  /// Their completions are discarded.
+  void await_all(unsigned queued);
   /// Throws failure() if `result` is negative.
   static void check(int result, const char* what) {
     if (result < 0) throw failure(what, result);

@@ -130,7 +130,7 @@ class Phase {
     const std::uint64_t now = now_ns();
     if (count != 0 || free_.size() == requests_.size()) last_end_ = now;
     const double silent = static_cast<double>(now - last_end_) / 1e9;
-    if (silent > offering_.watchdog_seconds) throw Failure(fmt::format("no request has ended for {:.1f} s", silent));
+    if (silent > offering_.watchdog_seconds) throw NoProgress(fmt::format("no request has ended for {:.1f} s", silent));
     for (const std::size_t slot : std::span(ended).first(count)) {
       free_.push_back(slot);
       ++ended_;

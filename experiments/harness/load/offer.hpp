@@ -5,6 +5,7 @@
 #include <map>
 #include <span>
 
+#include "common/error.hpp"
 #include "experiments/harness/load/schedule.hpp"
 #include "experiments/harness/measure/histogram.hpp"
 
@@ -69,6 +70,11 @@ struct Offering {
   const Schedule* schedule = nullptr;  ///< for open load; the schedule's `seconds` then replace `seconds`
   double watchdog_seconds = 10;        ///< Failure if no request in flight ends for this long
   std::function<bool()> interrupted = [] { return false; };
+};
+
+/// No request in flight has ended for `watchdog_seconds`.
+struct NoProgress : Failure {
+  using Failure::Failure;
 };
 
 /// Offers load from one thread until the phase is over and all submitted requests have ended. Closed load keeps the

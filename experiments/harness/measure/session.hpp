@@ -63,6 +63,8 @@ class Session {
   Experiment& experiment() { return *experiment_; }
   Resolution resolve(const Values& values) { return experiment_->resolve(values); }
   Device& device() { return *device_; }
+  /// The device, for threads that may outlive the session.
+  const std::shared_ptr<Device>& shared_device() const { return device_; }
   const GpuSource& gpu() const { return gpu_source_; }
   unsigned gpu_index() const { return gpu_index_; }  ///< the index for open_device()
   const RunSettings& settings() const { return settings_; }
@@ -102,7 +104,7 @@ class Session {
   const Json run_settings_;
   RunningServices services_;
   std::string command_;
-  std::unique_ptr<Device> device_;
+  std::shared_ptr<Device> device_;
   unsigned gpu_index_;
   GpuSource gpu_source_;
   LimitReadings limits_;

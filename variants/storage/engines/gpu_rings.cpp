@@ -149,10 +149,10 @@ class GpuRings final : public Engine {
  public:
   explicit GpuRings(const EngineConfig& config)
       : operation_(config.operation),
-        rings_(config, own_axes_of_gpu_rings().of(config.own)),
         slots_(config.depth),
-        lists_(rings_.device().allocate_host(config.depth * sizeof(rings::ListedBlock), HostMemory::pinned)),
-        ended_(rings_.device().event()) {}
+        lists_(config.device.allocate_host(config.depth * sizeof(rings::ListedBlock), HostMemory::pinned)),
+        ended_(config.device.event()),
+        rings_(config, own_axes_of_gpu_rings().of(config.own)) {}
 
   bool submit(const Request& request) override {
     if (slots_.full()) return false;
@@ -194,11 +194,11 @@ class GpuRings final : public Engine {
   rings::ListedBlock* list() const { return reinterpret_cast<rings::ListedBlock*>(lists_.data()); }
 
   Operation operation_;
-  Rings rings_;
   Slots slots_;
   Buffer lists_;
   std::unique_ptr<Event> ended_;
   std::vector<std::size_t> waiting_, running_;  // slots
+  Rings rings_;  // destroyed first: it waits for device threads, which use the list and the event
 };
 
 /// Device memory with a copy of the host's values.
@@ -225,8 +225,10 @@ Buffer copied(Device& device, Stream& stream, std::span<const T> values) {
   } else {
     why = fmt::format("the file ended: {} of {} bytes", outcome.bytes(), config.block);
   }
-  throw Failure(
-      fmt::format("read of {} bytes at offset {} of {}: {}", config.block, offset, config.files[file].path, why));
+  const std::string text =
+      fmt::format("read of {} bytes at offset {} of {}: {}", config.block, offset, config.files[file].path, why);
+  accesses.failing(text);
+  throw Failure(text);
 }
 
 /// Device threads access blocks by themselves.

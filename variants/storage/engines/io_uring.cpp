@@ -58,10 +58,8 @@ class IoUring final : public Engine {
   }
   ~IoUring() override {
     try {
-      std::array<Completion, 64> ended;
-      while (queued_ != 0) {  // the kernel may still write into the staging memory
-        static_cast<void>(poll(ended));
-      }
+      flush();
+      ring_.await_all(queued_);        // the kernel may still write into the staging memory
     } catch (const std::exception&) {  // the ring itself failed; closing it cancels its requests
     }
   }

@@ -1,0 +1,43 @@
+// The storage experiment as users run it.
+#include "tests/cli/feedrate_process.hpp"
+
+namespace feedrate::cli_test {
+namespace {
+
+class StorageCommand : public testing::Test {
+ protected:
+  /// Runs a shell command, in which `feedrate` is the executable.
+  int shell(const std::string& command) {
+    Process process({"/bin/bash", "-c", "feedrate() { " + executable() + " \"$@\"; }; " + command}, place_.path(),
+                    place_ / "shell");
+    const int code = process.wait();
+    out_ = process.out();
+    err_ = process.err();
+    return code;
+  }
+  Workplace place_;
+  std::string out_, err_;
+};
+
+TEST_F(StorageCommand, TrialOfARegisteredMappingComparesTheBytes) {
+  place_.write("file", std::string(100'000, 'x'));
+  EXPECT_EQ(shell("feedrate helper storage 3<file"), 0) << err_;
+  EXPECT_NE(shell("feedrate helper storage"), 0);
+  EXPECT_NE(err_.find("this one is internal to the storage experiment"), std::string::npos) << err_;
+  place_.write("empty", "");
+  EXPECT_NE(shell("feedrate helper storage 3<empty"), 0);
+}
+
+TEST_F(StorageCommand, FileSizeLimitFailsTheRow) {
+  const std::string run =
+      "feedrate run --experiment storage --device cpu --folder . --block 64Ki --seconds 0.02 --warmup 0 --json "
+      "--floor-rounds 1 --size ";
+  EXPECT_EQ(shell("ulimit -f 2048; " + run + "4Mi"), 1) << err_;
+  const Json row = measured_in(out_).at(0);
+  EXPECT_EQ(row.at("status"), "failed");
+  EXPECT_NE(row.at("reason").get<std::string>().find("/0.bin: File too large"), std::string::npos) << row.at("reason");
+  EXPECT_EQ(shell("ulimit -f 2048; " + run + "1Mi"), 0) << err_;
+}
+
+}  // namespace
+}  // namespace feedrate::cli_test
