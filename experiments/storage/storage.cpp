@@ -102,6 +102,8 @@ class Storage final : public Experiment {
         std::make_shared<const Job>(Job{session_.shared_device(), session_.settings(), options, shape, cell.values,
                                         held, options.reads() ? files.version() : ++versions_, repetition.number});
     const Job& job = *shared;
+    if (options.on_devices() && !options.reads()) written_.insert(held);
+    if (engine_of(options).own_storage && options.reads() && filled_.insert(held).second) fill_devices(job);
     MachineMonitor monitor(session_.gpu());
     const Captured captured(session_);
     const IoCounters before = IoCounters::now(files.block_device());
@@ -135,18 +137,25 @@ class Storage final : public Experiment {
     }
   }
   static std::string name_of_set(const Options& options) {
-    return fmt::format("{} {} {} {} {}", options.folder, options.files, options.size, options.operation,
-                       options.target);
+    if (options.on_devices()) return fmt::format("{} {}", options.target, options.size);
+    return fmt::format("{} {} {} {}", options.folder, options.files, options.size, options.operation);
   }
-  /// The files of one size in one folder. Files to be written are a separate set, because their contents change. Files
-  /// that others have changed since the last cell are replaced by new ones.
+  /// The files of one size in one folder, or the devices. Files to be written are a separate set, because their
+  /// contents change. Files that others have changed since the last cell are replaced by new ones, and devices that a
+  /// cell has written are filled again before they are read.
   std::shared_ptr<FileSet> files_of(const Options& options) {
+    const auto known = file_sets_.find(name_of_set(options));
+    if (known != file_sets_.end() &&
+        (!known->second->what_changed().empty() || (options.reads() && written_.contains(known->second)))) {
+      drop(known->second);
+    }
     auto& found = file_sets_[name_of_set(options)];
-    if (found && !found->what_changed().empty()) found.reset();
     if (!found) found = std::make_shared<FileSet>(medium_of(options), session_.settings().seed, 0);
     return found;
   }
-  void drop(const std::shared_ptr<FileSet>& files) {
+  void drop(std::shared_ptr<FileSet> files) {
+    filled_.erase(files);
+    written_.erase(files);
     std::erase_if(file_sets_, [&](const auto& each) { return each.second == files; });
   }
 
@@ -248,6 +257,8 @@ class Storage final : public Experiment {
 
   Session& session_;
   std::map<std::string, std::shared_ptr<FileSet>> file_sets_;
+  std::set<std::shared_ptr<FileSet>> filled_;   // devices whose contents the engine has written
+  std::set<std::shared_ptr<FileSet>> written_;  // devices whose contents a cell has written
   std::uint64_t versions_ = 0;
 };
 

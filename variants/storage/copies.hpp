@@ -10,6 +10,9 @@
 
 namespace feedrate::storage {
 
+/// Help of the axis `streams` that engines with copies share.
+inline constexpr const char* kStreamsHelp = "groups of copies that run at once, each on a stream";
+
 /// Copies between host and device memory, in groups. A copy starts at once if few groups run; otherwise it joins the
 /// next group, so that the copy engine does not pause between small copies. No call waits for a copy. Requests are
 /// identified by slots.

@@ -27,7 +27,7 @@ const Axes<UringOptions>& own_axes_of_io_uring() {
           .word("punt", &UringOptions::punt, {"auto", "yes", "no"},
                 "let the kernel's workers run each request (IOSQE_ASYNC), so that cached blocks are copied on several "
                 "cores; auto = without --direct, for blocks of at least 64 KiB")
-          .number("streams", &UringOptions::streams, {1, 32}, "groups of copies that run at once, each on a stream");
+          .number("streams", &UringOptions::streams, {1, 32}, kStreamsHelp);
   return kAxes;
 }
 

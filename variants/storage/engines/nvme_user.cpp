@@ -34,7 +34,7 @@ const Axes<NvmeUserOptions>& own_axes_of_nvme_user() {
           .number("namespace", &NvmeUserOptions::name_space, {1, 1024}, "namespace of the NVMe controller")
           .number("queue-entries", &NvmeUserOptions::queue_entries, {2, 65536},
                   "entries of each submission and completion queue; at most what the controller supports")
-          .number("streams", &NvmeUserOptions::streams, {1, 32}, "streams on which blocks are copied in turn");
+          .number("streams", &NvmeUserOptions::streams, {1, 32}, kStreamsHelp);
   return kAxes;
 }
 

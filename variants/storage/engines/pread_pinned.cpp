@@ -9,8 +9,8 @@ struct PreadPinnedOptions {
   unsigned streams = 2;
 };
 const Axes<PreadPinnedOptions>& own_axes_of_pread_pinned() {
-  static const auto kAxes = Axes<PreadPinnedOptions>().number("streams", &PreadPinnedOptions::streams, {1, 32},
-                                                              "groups of copies that run at once, each on a stream");
+  static const auto kAxes =
+      Axes<PreadPinnedOptions>().number("streams", &PreadPinnedOptions::streams, {1, 32}, kStreamsHelp);
   return kAxes;
 }
 

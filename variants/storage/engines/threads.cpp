@@ -16,12 +16,11 @@ struct ThreadsOptions {
   unsigned readers = 8, reader_slots = 3, streams = 2;
 };
 const Axes<ThreadsOptions>& own_axes_of_threads() {
-  static const auto kAxes =
-      Axes<ThreadsOptions>()
-          .number("readers", &ThreadsOptions::readers, {1, 128}, "threads that read or write")
-          .number("reader-slots", &ThreadsOptions::reader_slots, {1, 16},
-                  "blocks of pinned memory per reader: some are read while others are copied")
-          .number("streams", &ThreadsOptions::streams, {1, 32}, "groups of copies that run at once, each on a stream");
+  static const auto kAxes = Axes<ThreadsOptions>()
+                                .number("readers", &ThreadsOptions::readers, {1, 128}, "threads that read or write")
+                                .number("reader-slots", &ThreadsOptions::reader_slots, {1, 16},
+                                        "blocks of pinned memory per reader: some are read while others are copied")
+                                .number("streams", &ThreadsOptions::streams, {1, 32}, kStreamsHelp);
   return kAxes;
 }
 
