@@ -85,7 +85,7 @@ class Storage final : public Experiment {
       measure_files(files, options, shape, cell, repetition, measured);
     } catch (const Hung& hung) {  // the threads that hang keep the files
       measured.judge(Status::failed, Cause::hung, hung.what());
-    } catch (const Failure& failure) {
+    } catch (const std::exception& failure) {
       const std::string change = files->what_changed();
       measured.judge(Status::failed, Cause::error, failure.what() + (change.empty() ? "" : "; " + change));
     }

@@ -39,5 +39,17 @@ TEST_F(StorageCommand, FileSizeLimitFailsTheRow) {
   EXPECT_EQ(shell("ulimit -f 2048; " + run + "1Mi"), 0) << err_;
 }
 
+TEST_F(StorageCommand, LackOfMemoryFailsTheRow) {
+  const std::string run =
+      "ulimit -v 3000000; feedrate run --experiment storage --device cpu --folder . --size 16Mi --seconds 0.02 "
+      "--warmup 0 --json --floor-rounds 1 --engine ";
+  EXPECT_EQ(shell(run + "pread --block 16Mi --depth 256"), 1) << err_;  // 8 GiB of device memory
+  const std::string reason = measured_in(out_).at(0).at("reason");
+  EXPECT_EQ(reason, "cannot allocate 8589934592 bytes of memory");
+  EXPECT_EQ(shell(run + "pread_pinned --block 16Mi --depth 256"), 1) << err_;
+  EXPECT_NE(measured_in(out_).at(0).at("reason").get<std::string>().find("bytes of staging memory"), std::string::npos);
+  EXPECT_EQ(shell(run + "pread --block 64Ki --depth 4"), 0) << err_;
+}
+
 }  // namespace
 }  // namespace feedrate::cli_test

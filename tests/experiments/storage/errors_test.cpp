@@ -202,6 +202,8 @@ TEST_P(Replaced, IsReported) {
   const Json row = cell();
   expect_failed(row, {path, "replaced by another file"});
   expect_ok(cell());
+  fs::resize_file(file("0.bin"), kBlock);
+  expect_ok(cell());  // files that changed between cells are replaced
 }
 
 class Removed : public StorageErrors {};
@@ -295,6 +297,9 @@ class DiskFull : public StorageErrors {};
 TEST_P(DiskFull, IsReported) {
   mount();
   if (IsSkipped()) return;
+  files->faults().write_error = ENOSPC;
+  expect_failed(cell(word("operation", "write")), {"cannot write ", ".bin: No space left on device"});
+  files->faults().write_error = 0;
   expect_ok(cell(word("operation", "write")));
   files->faults().begin = 256 << 10;
   files->faults().end = (256 << 10) + kBlock;
