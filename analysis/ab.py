@@ -181,9 +181,9 @@ def log_ratios(before: Iterable, after: Iterable) -> np.ndarray:
 
 
 def by_start(logs: np.ndarray, starts: Sequence[int]) -> np.ndarray:
-    """The mean of the pairs of each start of the two executables. Some properties of a process, such as its placement
-    in memory, are fixed at its start, so its pairs are not independent (Kalibera and Jones, Rigorous benchmarking in
-    reasonable time, 2013). Rows without a start are returned unchanged."""
+    """The mean of the pairs that belong to each start of the two executables. Some properties of a process, such as its
+    placement in memory, are fixed at its start, so its pairs are not independent (Kalibera and Jones, Rigorous
+    benchmarking in reasonable time, 2013). Rows without a start are returned unchanged."""
     known = np.isfinite(logs)
     if min(starts) < 0 or not known.any():
         return logs

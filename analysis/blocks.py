@@ -61,7 +61,7 @@ def headline_text(results: Results) -> str:
 class PageBlock:
     """A generated block with the origin of its numbers. `make` returns Markdown or blocks; the result is empty if the
     rows have no data for the block, as `lacks` and `allowed` explain. Without `experiment`, the first experiment in the
-    folder is used. `figures`: modules whose figures follow if exported; `illustrated`: at least one must exist."""
+    folder is used. `figures`: modules whose figures follow if exported; `illustrated`: one must exist."""
 
     make: Callable[[Results], Sequence[str | Block]]
     experiment: str

@@ -110,7 +110,7 @@ def _rows(several: Sequence[Results], metric: Metric, points: int) -> list[list[
 
 
 def _line(variances: np.ndarray, error, points: int) -> list[str]:
-    """The spread and, for each count, the changes. The variance of a ratio is the sum of those of its two sides."""
+    """The spread and, for each count, the changes. The variance of a ratio is the sum of its two sides' variances."""
     typical = np.percentile(variances, SHARES)
     cells = [[units.percent(np.sqrt(variance)) for variance in typical]]
     for count in COUNTS:

@@ -214,7 +214,7 @@ def read(directory: Path, argument: str) -> dict:
 
 
 def merged(documents: Iterable[dict]) -> Catalogue:
-    """The catalogue of several folders: entries that only a later folder has are added to those of the first."""
+    """The catalogue of several folders: entries that only a later folder has are added to the entries of the first."""
     known = list(documents)
     return Catalogue(_experiments(known), _limits(known))
 
@@ -238,7 +238,7 @@ def _experiments(documents: list[dict]) -> dict[str, Experiment]:
                 old.variant,
                 old.rate,
                 old.time,
-                old.figures | new.figures | old.figures,  # the first one's order and values
+                old.figures | new.figures | old.figures,  # the first folder's order and values
                 old.axes | new.axes | old.axes,
                 new.members | old.members,
                 new.kinds | old.kinds,

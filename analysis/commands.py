@@ -313,6 +313,6 @@ def _add_blocks(commands) -> None:
     command.add_argument("source", metavar="FILE", help="a file that experiments/handoff/torch_shared.py wrote")
     _writes_block(command, beside_torch_text, "torch")
 
-    command = commands.add_parser("store", help="make the table of costs of the tensor store, by way to share memory")
+    command = commands.add_parser("store", help="make the table of tensor store costs for each way of sharing memory")
     command.add_argument("source", metavar="DIR", help="a folder with feedrate_micro's output, one file per way")
     _writes_block(command, store_costs_text, "costs")

@@ -31,8 +31,8 @@ FIGURES = {
 
 def figure_rules() -> str:
     """CSS that replaces the colours of inline SVG as matplotlib writes it: `style="fill: #0072b2"`, `fill="#0072b2"` in
-    a hatch, and no attribute for a black fill. The selectors name no ancestor, because `<use>` draws the markers and
-    its copies have none."""
+    a hatch, and no attribute for a black fill. The selectors name no ancestor, because `<use>` draws the markers
+    and the copies that it draws have no ancestors."""
     rules = [f"figure svg{{fill:{TEXT}}}"]
     for light, dark in FIGURES.items():
         if dark != light:

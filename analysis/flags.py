@@ -11,7 +11,7 @@ LATE, UNSTEADY, ABOVE_LIMIT = STORED_CODES = ("late_generator", "unsteady", "abo
 CONTRADICTED = "contradicted"  # derived from a row by its experiment's section, not stored in it
 DISTURBED = "disturbed"  # derived from all rows of a point, not stored in a row
 CODES = (*STORED_CODES, CONTRADICTED, DISTURBED)
-LIMITED = "driver_bound"  # the cause of a row whose rate is near that of the load generator alone
+LIMITED = "driver_bound"  # the cause of a row whose rate is near the rate of the load generator alone
 ABOVE = 1.05  # ratio to a limit; a higher ratio is not noise, so either the limit or the rate is wrong
 MARKS = {LATE: "†", UNSTEADY: "‡", ABOVE_LIMIT: "§", CONTRADICTED: "‖", DISTURBED: "¶"}
 LEGENDS = {
@@ -55,8 +55,8 @@ def mark(point) -> str:
 
 
 def limited(cells: pd.DataFrame) -> pd.Series:
-    """A mask of the cells that the load generator limited. Their figures are lower bounds. They are the fast cells: a
-    median without them would be that of the slow cells."""
+    """A mask of the cells that the load generator limited. Their figures are lower bounds. They are the fast cells, so a
+    median without them would describe only the slow ones."""
     return (cells["status"] == "invalid") & (cells["cause"] == LIMITED)
 
 

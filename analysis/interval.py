@@ -19,7 +19,8 @@ from .shrinkage import shrink
 from .verdict import BUCKET_NOISE
 
 CONFIDENCE = 0.95
-# Variance of the median of n normal values divided by that of their mean (order statistics; pi / 2 for large n).
+# Variance of the median of n normal values divided by the variance of their mean (order statistics; pi / 2 for large
+# n).
 OF_MEDIAN = {1: 1.0, 2: 1.0, 3: 1.346, 4: 1.192, 5: 1.434, 6: 1.288}
 
 

@@ -51,7 +51,7 @@ def change(error: float, freedom: float, points: int, share: float = USUAL) -> f
 
 @dataclass(frozen=True)
 class Design:
-    """A way of measuring: what is repeated, and the error and degrees of freedom for a number of repeats. `spread` is
+    """A way of measuring: the repeated unit, and the error and degrees of freedom for a number of repeats. `spread` is
     the variance of the log ratio of one repeat."""
 
     what: str
@@ -86,7 +86,7 @@ def repetitions(run_noise: float, rounding: float = 0.0) -> Design:
 
 
 def runs(rounding: float = 0.0) -> Design:
-    """Several runs per side. `spread` is that between runs."""
+    """Several runs per side. `spread` is the spread between runs."""
     return Design(
         "runs per side", lambda spread, count: (float(np.sqrt(spread / count + 2 * rounding**2)), 2 * (count - 1))
     )

@@ -60,7 +60,7 @@ def read(directory: Path, argument: str, notes: list[str]) -> list[dict]:
 
 
 def experiment(row: dict) -> str:
-    """The experiment of a row; for a limit, that of its run."""
+    """The experiment of a row; for a limit, the experiment of its run."""
     return row.get("experiment") or row[RUN].get("experiment", "")
 
 

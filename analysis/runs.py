@@ -1,7 +1,7 @@
-"""Ratios with several runs per side. The run is a random effect: the result of one run differs from that of the next
-run of the same code by more than their repetitions show. A run's mean is therefore one observation, independent of its
-number of repetitions, and the variance between runs is estimated from all points together (Kalibera and Jones,
-"Rigorous benchmarking in reasonable time", 2013, who call the levels execution and iteration).
+"""Ratios with several runs per side. The run is a random effect: the results of two runs of the same code differ by more
+than their repetitions show. A run's mean is therefore one observation, independent of its number of repetitions, and
+the variance between runs is estimated from all points together (Kalibera and Jones, "Rigorous benchmarking in
+reasonable time", 2013, who call the levels execution and iteration).
 
 Runs differ for two reasons. An entire run may be slow at all points alike; the estimate of this variance has only as
 many degrees of freedom as the number of runs allows. Each point may also vary from run to run; this variance differs

@@ -149,7 +149,7 @@ def left_out(cells: pd.DataFrame) -> str:
 
 
 def separate_points_sentence(results: Results) -> str:
-    """A sentence on the variation that the intervals include beyond that of the repetitions."""
+    """A sentence on the variation that the intervals include in addition to the variation of the repetitions."""
     found = apart(results)
     if not found.freedom:
         return (

@@ -76,7 +76,7 @@ def axes(results: Results) -> Table:
 
 
 def _values(results: Results, axis: str, column: pd.Series) -> str:
-    """The axis's values in ascending order, without those that mean that it does not apply."""
+    """The axis's values in ascending order, without the values that mean “does not apply”."""
     labels = sections.of(results.experiment.name).value_labels
     formatter = labels.get(axis, lambda value: _count(value) if isinstance(value, (int, float)) else str(value))
     formatter = units.size if axis.endswith("_bytes") else formatter

@@ -25,7 +25,7 @@ def _missing(value) -> bool:
 
 
 def _scaled(value, steps) -> tuple[str, str]:
-    # 0.9995 prevents "1000 k": a value that three digits round up to the next step uses that step.
+    # 0.9995 prevents "1000 k": a value that rounds up to the next step at three digits uses that step.
     for size, name in steps:
         if abs(value) >= size * 0.9995:
             return digits(value / size), name

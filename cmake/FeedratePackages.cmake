@@ -22,5 +22,5 @@ feedrate_package(zlib zlib.h LIBRARY libz.a PACKAGE zlib1g-dev)
 feedrate_package(lzma lzma.h LIBRARY liblzma.a PACKAGE liblzma-dev)
 feedrate_package(json nlohmann/json.hpp PACKAGE nlohmann-json3-dev)
 feedrate_package(cli11 CLI/CLI.hpp PACKAGE libcli11-dev)
-# From the system, or unpacked by experiments/setup.sh, because installing the package would pull in 160 others.
+# This one may be unpacked by experiments/setup.sh instead, because installing the package would pull in 160 others.
 feedrate_package(valijson valijson/validator.hpp PACKAGE libvalijson-dev PATHS ${CMAKE_SOURCE_DIR}/.deps/usr/include)

@@ -7,8 +7,8 @@
 /// Starts this executable again as a separate process.
 namespace feedrate {
 
-/// The words before this executable's name on the process's command line: those of the dynamic loader if it started
-/// this executable, as in bundles on a host with an older C library.
+/// The words before this executable's name on the process's command line. They belong to the dynamic loader if it
+/// started this executable, as in bundles on a host with an older C library.
 std::vector<std::string> launcher_words();
 
 /// Converts words to the argv array that exec expects. The pointers refer to the caller's `words`.

@@ -9,13 +9,13 @@
 
 namespace feedrate {
 
-/// Names that two files register in the same registry, with the two files, for all registries.
+/// For all registries: the names that two files register in the same registry, and those files.
 inline std::string& doubles() {
   static std::string found;
   return found;
 }
-/// Throws BadInput that names the duplicates: which of the two members would be measured depends on the linker. Called
-/// by main(), because an exception during registration, before main(), could not be caught.
+/// Throws a BadInput that names the duplicates: otherwise the linker would determine which of the two members is
+/// measured. Called by main(), because an exception during registration, before main(), could not be caught.
 inline void reject_duplicates() {
   if (!doubles().empty()) throw BadInput("two files register the same name; rename one of them: " + doubles());
 }

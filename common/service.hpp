@@ -11,7 +11,7 @@
 
 namespace feedrate {
 
-/// Requirements of a session's cells on a service.
+/// Requirements that a session's cells place on a service.
 struct ServiceNeeds {
   std::string device = "cpu";
   unsigned gpu = 0;
@@ -54,7 +54,7 @@ struct ServiceEntry {
   /// Returns why no private service can be started here; empty if one can.
   std::function<std::string()> unavailable = [] { return std::string(); };
   unsigned threads = 1;  ///< number of cores that a private service keeps busy
-  /// Main function of a private service's process if that is this executable: `feedrate helper NAME ARGUMENT…`.
+  /// Main function of a private service's process, if it runs this executable: `feedrate helper NAME ARGUMENT…`.
   std::function<int(const std::vector<std::string>& arguments)> serve = {};
 };
 using Services = Registry<ServiceEntry>;

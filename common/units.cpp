@@ -94,7 +94,7 @@ std::string format_count(std::uint64_t value) {
   return std::to_string(value);
 }
 
-// A value that three digits round up to the next prefix uses that prefix: 1 k, not 1e+03.
+// A value that rounds up to the next prefix at three digits uses that prefix: 1 k, not 1e+03.
 constexpr double kRoundsUp = 0.9995;
 
 std::string format_si(double value) {

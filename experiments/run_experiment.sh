@@ -234,7 +234,7 @@ main() {
     out=${out:-$(new_folder "$(basename "$spec" .json)")}
     sweep "$spec" --out "$out" "${options[@]}"
   fi
-  # The sweep's own exit status takes precedence over that of the report.
+  # The sweep's own exit status takes precedence over the report's.
   ((dry_run || status == 2)) || report "$out" || ((status)) || status=1
   exit "$status"
 }

@@ -26,7 +26,7 @@ class Workload : public Kernel, public Payloads {
   virtual void prepare(std::size_t /*payload*/) {}
   /// Computes the result of a payload with plain code.
   virtual void reference(const std::byte* payload, std::size_t bytes, std::byte* result) const = 0;
-  /// Whether part of a result agrees with the same part of the reference; it starts at the beginning of a float.
+  /// Whether part of a result agrees with the same part of the reference. The part starts at the beginning of a float.
   virtual bool same(const std::byte* expected, const std::byte* found, std::size_t bytes) const = 0;
   /// Whether results and their checksums must match the reference's bit for bit.
   virtual bool exact() const = 0;

@@ -13,8 +13,8 @@
 /// Makes a Workload from one functor struct F. F has the parts that KernelOf needs (kernels/serving/kernel_of.hpp) and
 ///
 ///     static constexpr kName, kDescription
-///     static string why_unsupported(payload)      host: the required sizes, or "" if this is one of them
-///     reference(payload, bytes, result)           host: the functor's result by independent, plain code
+///     static string why_unsupported(payload)      host: the required sizes, or "" if `payload` is allowed
+///     reference(payload, bytes, result)           host: computes the result with independent, plain code
 ///   and, optionally,
 ///     struct Options; static const Axes<Options>& axes(); explicit F(const Options&)    its own axes
 ///     check(seed, payload, results, ids)          host: Workload::check, faster than by memcmp with a pool of results

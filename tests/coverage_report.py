@@ -52,7 +52,7 @@ def ranges(lines: list[int]) -> str:
 
 
 def folder_of(file: str) -> str:
-    """The first two folders: variants/feeding for variants/feeding/queues/redis/watch.cpp."""
+    """The first two folders of a path, such as variants/feeding for variants/feeding/queues/redis/watch.cpp."""
     return "/".join(Path(file).parts[:-1][:2])
 
 

@@ -102,7 +102,7 @@ for wanted in "$@"; do
       kill $redis
       FEEDRATE_TEST_DEVICE=cuda FEEDRATE_STORE_KILLS=${STORE_KILLS:-20} part store_soak \
         "$here/run" test cli '--gtest_filter=StoreSoak.*'
-      grep -h 'a death is known' "$out/store_soak.log"
+      grep -h 'a death is detected' "$out/store_soak.log"
       ;;
     profiles)
       overlap=(--experiment overlap --pipeline copy_process_copy --item 1Mi --items 32 --cost-us 60 --seconds 0.05)

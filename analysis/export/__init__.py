@@ -28,7 +28,7 @@ def export(directory: str, form: str, out: str) -> list[Path]:
 
 
 def _points(results: Results, several: bool) -> Points:
-    """The points by name; if a folder has several experiments, the name starts with that of the experiment."""
+    """The points by name; if a folder has several experiments, names start with the experiment's name."""
     cells = results.cells[results.cells["status"] == "ok"]
     first = f"{results.experiment.name}/" if several else ""
     names = pd.Series([first + _point_name(cell, results) for _, cell in cells.iterrows()], cells.index, dtype=object)

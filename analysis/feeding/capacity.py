@@ -31,7 +31,7 @@ def answers(results: Results) -> pd.DataFrame:
 
 def _answer(searches: pd.DataFrame) -> dict:
     ok = searches[searches["status"] == "ok"]
-    # One actual search represents all of them, so that readers can inspect its row: the median or the lower middle one.
+    # One actual search, the median or the lower middle one, represents them all, so readers can inspect its row.
     median = (ok if len(ok) else searches).sort_values("low", kind="stable").iloc[(max(len(ok), 1) - 1) // 2]
     answer = {name: median[name] for name in ("low", "high", "id", "directory", "probes", "rates")}
     return answer | {

@@ -7,7 +7,7 @@ COUNTS = ("sent", "received", "lost", "duplicated", "corrupted", "reordered")
 WRONG = ("lost", "duplicated", "corrupted")
 NUMBERS = ("driver_ratio",)
 # Bytes are messages times their size, so judging messages suffices. The service time is no headline figure, but its
-# tail separates the queue's own delay from that of the load.
+# tail separates the queue's own delay from the delay that the load causes.
 COMPARED = {"bytes_per_second": (), "service_ns": ("p99",)}
 NAMES = {"burst_us": "burst", "pause_us": "pause", "ring_idle": "idling", "slot_bytes": "slot size"}
 # Wording of axis values; other axes are written as their name and value.

@@ -56,7 +56,8 @@ def _points(results: Results) -> pd.DataFrame:
     )  # fmt: skip
     found = stability.judged(results.experiment, found, stats.ends(groups)).reset_index()
     found = found.drop(columns="near").fillna({"reason": ""})
-    # Beyond saturation, latency is as long as the phase, so its scatter says nothing about that of the other points.
+    # Beyond saturation, latency is as long as the phase, so its scatter says nothing about the scatter of the other
+    # points.
     parts = [some for _, some in found.groupby("state", sort=False)]
     parts = [stats.with_intervals(some, cells, FIGURES, np.arange(len(some)), set(TIMES)) for some in parts]
     found = pd.concat(parts).sort_index()

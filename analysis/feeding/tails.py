@@ -1,5 +1,5 @@
-"""Parts of the response time that no queue can reduce: that of the load generator on the same host at the same rate,
-and that of the GPU and its bus at half of their maximum rate."""
+"""Parts of the response time that no queue can reduce: the part of the load generator on the same host at the same
+rate, and the part of the GPU and its bus at half of their maximum rate."""
 
 import pandas as pd
 

@@ -1,4 +1,4 @@
-"""Cost and benefit of holding back batches: open loads against the time that a producer waits for a full batch."""
+"""Cost and benefit of holding back batches under open load, for each batch timeout."""
 
 from dataclasses import replace
 

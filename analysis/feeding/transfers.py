@@ -111,7 +111,7 @@ def table(results: Results, found: list[Place]) -> Table:
 
 
 def _transfer_cell(results: Results, point: pd.Series) -> str:
-    """A transfer with its settings: those that every search varies, and its own axes."""
+    """A transfer with its settings: the axes that every search varies, and its own axes."""
     known = results.experiment.axes
     own = [axis for axis in results.axes if axis in known and point["transfer"] in known[axis].owners]
     shown = [*SETTINGS, *(axis for axis in own if axis not in SETTINGS)]

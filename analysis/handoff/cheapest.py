@@ -17,7 +17,7 @@ NOTE = (
     "interval combines those of both. “Unclear”: the two intervals overlap, or there is only one repetition and hence "
     "no interval."
 )
-FEWER = " If a size has a number of ways, the other ways were not measured at it, and no sentence is about it."
+FEWER = " If a size has a number of ways, the other ways were not measured at it, and no sentence mentions it."
 
 
 @dataclass(frozen=True)

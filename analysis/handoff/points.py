@@ -1,4 +1,4 @@
-"""Points for tables and figures: points that differ only in the way, the size and the use."""
+"""Points for tables and figures. They differ only in way, size and use."""
 
 import pandas as pd
 

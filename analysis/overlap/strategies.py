@@ -76,7 +76,7 @@ def efficiency(results: Results, point: pd.Series, column: str) -> str:
 
 
 def ratio(point: pd.Series, column: str) -> str:
-    """A figure with its interval; those of serial are constant by definition and have none."""
+    """A figure with its interval; the figures of serial are constant by definition and have none."""
     if point["strategy"] == "serial" and point[f"{column}_least"] == point[f"{column}_greatest"]:
         return f"{point[column]:g}"
     return figure_text.figure(units.ratio, point, column, True)

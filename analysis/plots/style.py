@@ -16,7 +16,7 @@ from .. import figure_text, units
 
 MARGIN = 0.1  # inches around a figure
 NARROW = 5.0  # inches; on a phone's screen of 420 px the text keeps its size
-STACKED = 0.85  # height of a stacked panel relative to that of one beside others
+STACKED = 0.85  # height of a stacked panel relative to a panel next to others
 LIMIT_COLOUR = "#555555"
 
 SETTINGS = {
@@ -78,7 +78,7 @@ def new_figure(width: float, height: float, rows: int = 1, columns: int = 1, **o
 
 
 def panels(count: int, width: float, height: float, narrow: bool, **options) -> tuple[Figure, list[Axes]]:
-    """Panels side by side or, if `narrow`, one below another. The size is that of one panel in inches."""
+    """Panels side by side or, if `narrow`, one below another. The size is the size of one panel in inches."""
     if not narrow:
         return new_figure(width * count, height, columns=count, **options)
     figure, axes = new_figure(NARROW, height * count * STACKED, rows=count, **options)

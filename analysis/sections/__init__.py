@@ -24,7 +24,7 @@ def wrong_results(reason: str) -> Callable[[dict], tuple[str, str] | None]:
 
 @dataclass(frozen=True)
 class Section:
-    # Loading. `columns`: additional columns of a cell, from its row; `numbers`: those of them with medians; `doubt`:
+    # Loading. `columns`: additional columns of a cell, from its row; `numbers`: the columns with medians; `doubt`:
     # cause and reason why a row with status ok must not count, or None; `contradictions`: codes of contradictions within
     # a row, which counts but is marked.
     columns: Callable[[dict], dict] = lambda row: {}

@@ -3,7 +3,8 @@
 Little's law: the mean number of requests in flight is their rate times their mean time in flight. A thread has at most
 2 × depth blocks in flight, because further ones are moved while the ones that have arrived are checked. Hence the rate
 is at most 2 × depth × threads / mean time. The law holds for the mean, not for the median: if most blocks are slower
-than the mean, the median would accuse a correct row. A phase has ends, which the allowance includes.
+than the mean, the median would accuse a correct row. The law is not exact at the start and end of a phase; the
+allowance of 5 % covers this.
 """
 
 import math

@@ -28,9 +28,10 @@ def value(results: Results, point: pd.Series, name: str) -> float:
 
 
 def fio(results: Results, point: pd.Series) -> float:
-    """The rate of fio, bytes per second; NaN if it was not measured or if it does not bound the point, because the
-    page cache supplies the blocks."""
-    return value(results, point, fio_name(point)) if point["direct"] == "yes" else math.nan
+    """The rate of fio, bytes per second: the median of its rates right after the point's repetitions, or the limit; NaN
+    if it was not measured or if it does not bound the point, because the page cache supplies the blocks."""
+    beside = point.get("fio_bytes_per_second", math.nan)
+    return beside if not math.isnan(beside) else value(results, point, fio_name(point)) if point["direct"] == "yes" else math.nan
 
 
 def link(results: Results, point: pd.Series) -> float:
@@ -39,7 +40,11 @@ def link(results: Results, point: pd.Series) -> float:
 
 
 def share(point: pd.Series, name: str, limit: float) -> float:
-    """The point's rate as a share of a limit. If the limit binds the point, this is the ratio in its rows."""
+    """The point's rate as a share of a limit. If fio ran after each repetition, or the limit binds the point, this is
+    the ratio in its rows."""
+    beside = point.get("share_of_fio", math.nan)
+    if name == fio_name(point) and not math.isnan(beside):
+        return beside
     return point[f"{BYTES}_ratio"] if point[f"{BYTES}_ceiling"] == name else point[BYTES] / limit
 
 

@@ -10,8 +10,8 @@ from .. import stats, tables, units
 from ..load import Results
 from ..ranking import Ranking
 
-# From the baseline to GPUDirect, in the order of the experiment's page. Other engines follow.
-ORDER = ("pread", "pread_pinned", "threads", "mmap", "io_uring", "cufile")
+# In the order of the experiment's page, from the baseline to GPUDirect. Other engines follow.
+ORDER = ("pread", "pread_pinned", "threads", "mmap", "io_uring", "gpu_rings", "kvikio", "cufile", "nvme_user")
 BYTES, BLOCKS, CPU = "bytes_per_second", "blocks_per_second", "cpu_seconds_per_gib"  # columns
 GIB_IN_GB = (1 << 30) / 1e9
 _LOAD = ("arrivals", "rate", "burst_us", "pause_us", "trace_file")

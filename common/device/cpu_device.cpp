@@ -239,7 +239,7 @@ class CpuGraph final : public Graph {
   std::vector<Node> order_;              // filled by the first launch
 };
 
-/// The resident form with threads instead of blocks. Each thread polls some of the lanes in turn, using the same
+/// Runs the resident form with threads instead of blocks. Each thread polls some of the lanes in turn, using the same
 /// protocol.
 class CpuResident final : public Resident {
  public:

@@ -10,7 +10,7 @@ namespace feedrate {
 /// Throws Failure unless the CUDA call `what` succeeded.
 inline void check(cudaError_t error, const char* what) {
   if (error != cudaSuccess) {
-    static_cast<void>(cudaGetLastError());  // otherwise the next check of a launch would report it
+    static_cast<void>(cudaGetLastError());  // otherwise the next check of a launch would report this error
     throw Failure(std::string(what) + ": " + cudaGetErrorName(error) + ": " + cudaGetErrorString(error));
   }
 }

@@ -101,7 +101,7 @@ class CudaDevice final : public Device {
     check(cudaSetDevice(index_), "cudaSetDevice");
     const cudaError_t enabled = cudaDeviceEnablePeerAccess(peer->index_, 0);
     if (enabled == cudaErrorPeerAccessAlreadyEnabled) {
-      static_cast<void>(cudaGetLastError());  // otherwise the next check of a launch would report it
+      static_cast<void>(cudaGetLastError());  // otherwise the next check of a launch would report this error
       return "";
     }
     check(enabled, "cudaDeviceEnablePeerAccess");

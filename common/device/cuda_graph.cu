@@ -128,7 +128,7 @@ std::unique_ptr<Graph> capture_cuda_graph(const std::function<void(Stream&)>& bo
   } catch (...) {
     cudaStreamEndCapture(stream.get(), &graph);
     if (graph != nullptr) cudaGraphDestroy(graph);
-    static_cast<void>(cudaGetLastError());  // otherwise the next check of a launch would report it
+    static_cast<void>(cudaGetLastError());  // otherwise the next check of a launch would report this error
     throw;
   }
   check(cudaStreamEndCapture(stream.get(), &graph), "cudaStreamEndCapture");

@@ -81,11 +81,11 @@ class Event {
   virtual ~Event() = default;
   /// Whether the event's last recording has been reached; an event that was never recorded is ready.
   virtual bool ready() = 0;
-  /// Time at which the event became ready, in ns of the device's clock. 0 if the event is not timed, or as long as that
-  /// clock has not been read (Device::read_clock).
+  /// Time at which the event became ready, in ns of the device's clock. 0 if the event is not timed or that clock has
+  /// not been read yet (Device::read_clock).
   virtual std::uint64_t ready_ns() { return 0; }
-  /// Nanoseconds from `earlier` to this event. Both must be ready timed events of the same device. Needs no reading of
-  /// the clock.
+  /// Nanoseconds from `earlier` to this event. Both must be ready timed events of the same device. Works even if the
+  /// clock has not been read.
   virtual double ns_since(const Event& earlier) const = 0;
 };
 
@@ -124,7 +124,8 @@ class Stream {
   virtual void free(std::byte*) = 0;
   /// Writes one word of device memory, after the results of all earlier work in the stream have arrived there.
   virtual void write_word(std::uint64_t* device, std::uint64_t value) = 0;
-  /// Records `event`: it becomes ready when all earlier work in the stream is done. It must belong to the same device.
+  /// Records `event`: it becomes ready when all earlier work in the stream is done. The event must belong to the same
+  /// device.
   virtual void record(Event& event) = 0;
   /// Makes later work in the stream wait for the last recording of `event` before this call. An event that was never
   /// recorded causes no wait.

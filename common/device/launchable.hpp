@@ -33,7 +33,7 @@ class Launchable {
   virtual std::function<void()> on_cpu() const = 0;
 };
 
-/// Allows launches of a kernel with this much dynamic shared memory, also above 48 KiB. Throws Failure.
+/// Allows launches of a kernel with this much dynamic shared memory, even above 48 KiB. Throws Failure.
 void allow_shared_memory(const void* kernel, unsigned bytes);
 
 /// Resources that a compiled kernel uses on a GPU.

@@ -47,7 +47,7 @@ struct DeviceLimit {
   std::function<double(LimitProbe&)> measure;
   /// Whether a device of this kind has the limit.
   std::function<bool(const DeviceInfo&)> applies = [](const DeviceInfo&) { return true; };
-  /// For a rate between the host and a GPU: whether the sum over all GPUs, measured concurrently, is also a limit.
+  /// Set for a rate between the host and a GPU if the sum over all GPUs, measured concurrently, is also a limit.
   bool of_all_gpus = false;
 };
 using DeviceLimits = Registry<DeviceLimit>;

@@ -29,7 +29,10 @@ void LimitList::add(Limit limit, const std::function<double()>& measure) {
   try {
     if (measures_) reading.push_back(measure());
   } catch (const Failure& failure) {  // a broken device also makes the cells fail
-    spdlog::warn("limit {} is left out: {}", limit.name, failure.what());
+    if (causes_.insert(failure.what()).second) {
+      spdlog::warn("limit {} is left out: {} (said once, also if other limits fail for this reason)", limit.name,
+                   failure.what());
+    }
     return;
   }
   if (known == limits_.end()) {

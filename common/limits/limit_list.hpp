@@ -1,6 +1,8 @@
 #pragma once
 #include <functional>
 #include <limits>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "common/limits/limit.hpp"
@@ -14,7 +16,8 @@ class LimitList {
   /// `measures`: false to list the limits without measuring them, for the catalogue.
   explicit LimitList(bool measures = true) : measures_(measures) {}
   void begin_round() { ++round_; }
-  /// Reads a limit, once per round. If `measure` throws Failure, the limit is left out with a warning.
+  /// Reads a limit, once per round. If `measure` throws Failure, the limit is left out. A warning says so, once per
+  /// cause: many limits may need the same program.
   void add(Limit limit, const std::function<double()>& measure);
   bool measures() const { return measures_; }
   const std::vector<Limit>& limits() const { return limits_; }
@@ -24,6 +27,7 @@ class LimitList {
   unsigned round_ = 1;
   std::vector<Limit> limits_;
   std::vector<unsigned> read_in_;  // indexed by limit: the round of its last reading
+  std::set<std::string> causes_;   // of failures that have been reported
 };
 
 /// Time of one reading of a rate, in seconds. Five readings together take as long as a single low-noise reading.

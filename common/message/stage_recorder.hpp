@@ -33,7 +33,8 @@ inline constexpr std::array<const char*, kStages> kStageNames{"sent",      "brok
 /// Whether the stage's time is from the device's clock; the other times are from the host's clock.
 constexpr bool on_device_clock(Stage stage) { return stage >= Stage::claimed && stage <= Stage::copied_out; }
 
-/// View of the times of sampled messages, in memory that the device can access, for every holder of a message.
+/// View of the times of sampled messages, in device-accessible memory. Every component that handles messages has a
+/// copy.
 struct StageRecorder {
   struct alignas(128) Slot {
     std::uint64_t times[kStages];  ///< in ns; 0: not recorded

@@ -72,7 +72,7 @@ void Connection::connect(const std::string& url) {
 
 namespace {
 
-/// Whether an error reply is about the server. A key of the wrong type, or a result that the server rejects, concerns a
+/// Whether an error reply concerns the server. A key of the wrong type, or a result that the server rejects, concerns a
 /// single task.
 bool is_about_the_server(std::string_view code, std::string_view answer) {
   if (code == "WRONGTYPE") return false;

@@ -33,8 +33,8 @@ struct FEEDRATE_EXPORT ServerFailure : ServiceFailure {
 /// closure is detected only when sending the command's first bytes fails.
 class Connection {
  public:
-  /// Connects to the first of the URL's servers that replies. Throws Failure if none can be reached or one rejects the
-  /// password.
+  /// Connects to the first of the URL's servers that replies. Throws Failure if no server can be reached or a server
+  /// rejects the password.
   explicit Connection(const std::string& url);
   Connection(Connection&&) = default;
   Connection& operator=(Connection&&) = default;
@@ -43,7 +43,8 @@ class Connection {
   void append(const std::vector<std::string_view>& words);
   /// Appends a command whose reply the server suppresses, even if it is an error.
   void append_unanswered(const std::vector<std::string_view>& words);
-  /// For encoders that build a long command piece by piece: starts a command of `words` words; add_word() appends each.
+  /// Starts a command of `words` words, for encoders that build a long command piece by piece; add_word() appends each
+  /// word.
   void begin_command(std::size_t words);
   void add_word(std::string_view word);
 

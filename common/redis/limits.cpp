@@ -21,8 +21,9 @@ void drain(Connection& connection) {
   while (connection.unanswered() != 0) connection.read();
 }
 
-/// Elements per second over several concurrent connections. Each repeatedly calls `prepare`, untimed, and then `work`,
-/// timed until all replies have arrived. `work` handles kRuns * kElements elements under a separate key per connection.
+/// Elements per second over several concurrent connections. Each connection repeatedly calls `prepare`, which is not
+/// timed, and then `work`, which is timed until all replies have arrived. `work` handles kRuns * kElements elements
+/// under a separate key per connection.
 using Step = std::function<void(Connection&, const std::string& key)>;
 double elements_per_second(const RedisSettings& settings, const std::string& name, const Step& prepare,
                            const Step& work) {
@@ -42,7 +43,7 @@ double elements_per_second(const RedisSettings& settings, const std::string& nam
     connection.command({"DEL", key});
     return elements / seconds;
   };
-  std::vector<std::future<double>> rates;  // they also propagate a thread's Failure
+  std::vector<std::future<double>> rates;  // futures also propagate a thread's Failure
   for (unsigned t = 0; t < kConnections; ++t) rates.push_back(std::async(std::launch::async, rate_of, t));
   double total = 0;
   for (auto& rate : rates) total += rate.get();

@@ -69,7 +69,7 @@ const ServiceRegistration registered(
                     return find_redis_server().empty() ? std::string("no redis-server on the PATH; give --redis URL")
                                                        : std::string();
                   },
-              .threads = 5});  // one, and four for its connections
+              .threads = 5});  // one for commands, and four for its connections
 
 }  // namespace
 

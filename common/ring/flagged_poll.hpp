@@ -36,7 +36,7 @@ class BasicFlaggedPoll {
     }
     if (whole == 0) {
       if (last != Flagged::stop) return Poll::nothing;
-      held_ = {};  // the stop flag has overwritten them
+      held_ = {};  // the stop flag has overwritten these messages
       return server.leave(first) ? Poll::gone : Poll::nothing;
     }
     if (held) {

@@ -41,9 +41,9 @@ void store_flagged(Unit* slot, std::uint64_t number, const std::byte* message, s
 
 enum class Flagged { missing, complete, stop };
 
-/// Reads message `number` into `to`, which has space for `most` units plus 4 bytes; unless the result is `complete`, `to`
-/// is only partly written. `done`: number of units of this message read so far; earlier calls' units are not read
-/// again.
+/// Reads message `number` into `to`, which has space for `most` units plus 4 bytes; unless the result is `complete`,
+/// `to` is only partly written. `done`: number of units of this message read so far; units read by earlier calls are
+/// not read again.
 template <class Memory = SystemMemory>
 Flagged load_flagged(const Unit* slot, std::uint64_t number, std::byte* to, std::uint32_t most, std::uint32_t& done) {
   const std::uint32_t flag = flag_of(number);

@@ -14,9 +14,10 @@
 ///   - by flags: the result's units carry its number (flags.hpp). The collector then chooses whether to read results in
 ///     order.
 ///
-/// Leaving is also a claim: a permanent one, on all further messages. A poller must not leave while it holds claimed
-/// messages that it has not seen, and no claim can follow. The last poller to leave writes the lane's position and then
-/// `parked`. A thread that waits for results and sees `parked` while messages are published calls the pollers back.
+/// Leaving is also a claim: a permanent one on all further messages, after which no other claim can follow. A poller
+/// must not leave while it holds claimed messages that it has not seen. The last poller to leave writes the lane's
+/// position and then `parked`. A thread that waits for results and sees `parked` while messages are published calls the
+/// pollers back.
 namespace feedrate {
 
 enum class Notify : std::uint32_t { counter, flags };
@@ -33,8 +34,8 @@ struct LaneView {
   /// results in order by counter; other host threads read it to learn how far claims are complete.
   RingView ring;
   /// One word per slot, for results in order by counter: the end of the claim that began at this number, written when
-  /// its results are complete. The word has 64 bits because a slot may go any number of laps without being the first of
-  /// a claim, and keeps the value of an earlier lap until then.
+  /// its results are complete. The word has 64 bits because any number of laps may pass before another claim begins at
+  /// the slot; until then the word keeps the value of an earlier lap.
   std::uint64_t* ends = nullptr;
   std::uint32_t* finished = nullptr;  ///< for results as they finish: number + 1, written every lap
   LaneParking* parking = nullptr;
@@ -81,8 +82,8 @@ class BasicLaneServer {
  public:
   FEEDRATE_HD BasicLaneServer(const LaneView& lane, LaneState* state) : lane_(lane), state_(state) {}
 
-  /// By counter: claims up to `most` published messages in contiguous slots, but at most an equal share of the waiting
-  /// messages for each of `pollers`.
+  /// By counter: claims up to `most` published messages in contiguous slots, but no more than the share of the waiting
+  /// messages that each of `pollers` pollers gets.
   FEEDRATE_HD Poll poll(std::uint64_t most, unsigned pollers, Claim& claim) {
     while (true) {
       const std::uint64_t taken = next();

@@ -138,7 +138,7 @@ class BasicLaneCollector {
   LaneView lane_;
   std::size_t max_;
   std::vector<std::byte> copies_;  // copies of flagged results
-  std::vector<char> handed_over_;  // indexed by slot: results that were returned before an earlier one
+  std::vector<char> handed_over_;  // indexed by slot: results that were returned before an earlier result
   std::uint64_t partly_ = 0;       // the number of the partly read result at the start of copies_
   std::uint32_t units_done_ = 0;
   std::uint64_t released_ = 0, completed_ = 0, scan_ = 0;

@@ -12,11 +12,11 @@
 #include <emmintrin.h>
 #endif
 
-/// Memory accesses of the ring protocol to memory that host and GPU share, for host and GPU code. The protocol is a
+/// The ring protocol's accesses to memory that host and GPU share, for host and GPU code. The protocol is a
 /// template over the class SystemMemory, so that a test can replace it with a model of memory
 /// (tests/common/ring_model_test.cpp).
 ///
-/// It uses `cuda::atomic_ref` when compiled by nvcc, and `std::atomic_ref` otherwise (builds without CUDA,
+/// SystemMemory uses `cuda::atomic_ref` when compiled by nvcc, and `std::atomic_ref` otherwise (builds without CUDA,
 /// ThreadSanitizer). Both act on the plain word with the same memory orders, so code compiled by either may share
 /// memory.
 namespace feedrate {

@@ -4,7 +4,7 @@
 
 namespace feedrate {
 
-/// Maximum number of cores at which waiting threads yield between all polls.
+/// On machines with at most this many cores, waiting threads yield after every poll.
 inline constexpr unsigned kFewCores = 4;
 
 /// Waits briefly between two polls of a value that another thread or the GPU will change: spins while an early change
@@ -20,9 +20,9 @@ class Backoff {
   unsigned idle_ = 0;
 };
 
-/// Number of cores that this process may use: those that it is bound to, or the quota of its control groups rounded
-/// down if that is less; at least one. (One more spinning thread would exhaust the quota, and all threads would wait
-/// for the next period.)
+/// Number of cores that this process may use: the cores to which it is bound or, if that is less, the quota of its
+/// control groups, rounded down; at least one. (One more spinning thread would exhaust the quota, and all threads would
+/// wait for the next period.)
 unsigned available_cores();
 
 /// Calls `body(i)` for each `i` below `n`, on all cores, in no particular order. Rethrows an exception thrown by a

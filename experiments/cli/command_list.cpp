@@ -19,7 +19,7 @@ void print_member(const Json& one) {
   }
 }
 
-/// Prints an experiment's axes: first its own, then those of each member.
+/// Prints an experiment's axes: first its own, then each member's.
 void print_axes(const Json& axes, const std::string& experiment) {
   std::string owner_before;
   fmt::print("axes of {}\n", experiment);

@@ -155,7 +155,8 @@ int run(RunOptions& options, const CLI::App& app, const std::vector<std::string>
 void add_run(Program& program) {
   auto options = std::make_shared<RunOptions>();
   CLI::App* command = program.app.add_subcommand("run", "measure one point");
-  options->experiment = early_value("experiment", program.arguments);  // because the set of axes depends on it
+  options->experiment =
+      early_value("experiment", program.arguments);  // read early, because the set of axes depends on it
   if (options->experiment.empty()) options->experiment = kStandardExperiment;
   add_option(*command, "experiment", options->experiment, "experiment to measure: " + Experiments::instance().names());
   // An unknown name is reported when the command runs; until then the standard experiment's axes apply.

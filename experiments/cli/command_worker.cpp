@@ -70,7 +70,7 @@ std::uint64_t serve(const QueueConfig& config, const std::string& name, std::uin
 
 /// Serves across failures of the server. An unreachable or full server may recover, so everything is created again,
 /// after increasing pauses. The tasks that this worker held stay on the server, and another worker takes them over when
-/// the lease expires. A worker that loses its connection while stopping signs off over a new one.
+/// the lease expires. A worker that loses its connection while stopping signs off over a new connection.
 std::uint64_t serve_through_failures(const WorkerOptions& options, QueueConfig config) {
   using Clock = std::chrono::steady_clock;
   std::uint64_t served = 0;

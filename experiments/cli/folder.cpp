@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Whether the folder's spec differs from that of its last run. Older rows do not record the spec.
+/// Whether the folder's spec differs from the spec of its last run. Older rows do not record the spec.
 bool spec_edited(const fs::path& directory, const std::vector<Json>& rows) {
   std::string last;
   for (const Json& row : rows) {

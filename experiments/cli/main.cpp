@@ -68,7 +68,7 @@ int parse_and_act(CLI::App& app, const std::vector<std::string>& arguments) {
   }
   feedrate::reject_unknown_variables(app);
   try {
-    std::vector<std::string> words(arguments.rbegin(), arguments.rend() - 1);  // CLI11 reads them from the back
+    std::vector<std::string> words(arguments.rbegin(), arguments.rend() - 1);  // CLI11 reads the words from the back
     app.parse(words);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help and --version

@@ -17,7 +17,7 @@
 namespace feedrate {
 namespace {
 
-/// Variables without an option: those of the executable, the scripts and the tests.
+/// Variables without an option, which the executable, the scripts and the tests use.
 const std::set<std::string>& other_variables() {
   static const std::set<std::string> names{"FEEDRATE_SPECS",        "FEEDRATE_REDIS_SERVER",  "FEEDRATE_RESUME_WITH",
                                            "FEEDRATE_CUDA",         "FEEDRATE_ARCHITECTURES", "FEEDRATE_WERROR",

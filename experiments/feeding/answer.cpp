@@ -25,7 +25,7 @@ std::string value_text(const std::string& category, const Answer::Place& place) 
   return text;
 }
 
-/// Verdict on two places. "unclear" if the second's figure is only a bound, since the true figure may be better.
+/// Verdict on two places: "unclear" if the second one's figure is only a bound, since its true figure may be better.
 std::string against(const Answer::Place& first, const Answer::Place& second) {
   return second.limited ? "unclear" : comparison(first.value, second.value);
 }

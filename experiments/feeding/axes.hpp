@@ -10,9 +10,9 @@
 
 namespace feedrate {
 
-/// The axes of `feeding` itself, without those of its members.
+/// The axes of `feeding` itself, without its members' axes.
 const Axes<Point>& shared_axes();
-/// All axes of `feeding`, including those of its members.
+/// All axes of `feeding`, including its members' axes.
 AxisTable feeding_axes();
 
 Point point_of(const Values&);

@@ -17,7 +17,7 @@
 namespace feedrate {
 namespace {
 
-/// Schedules of an open load: they differ between repetitions but are the same for every queue.
+/// Schedules of an open load. They differ between repetitions but are the same for every queue.
 struct Arrivals {
   Schedule warmup, timed;
 };

@@ -133,7 +133,7 @@ void take(Flow& flow, const Work& work, const Pass& pass, const ConstMessages& r
   const std::uint64_t first = work.queue_works ? results.header(0).id : next;
   std::optional<NvtxRange> range;
   if (samples_one_of(work, sequence_of(first), results.count)) range.emplace("collect");
-  // With several results, the sampled ids may differ from those of a consecutive run.
+  // With several results, the sampled ids may not be the ones in a consecutive run.
   const bool staged = results.count > 1 ? work.stages != nullptr : range.has_value();
   const std::uint64_t found_ns = staged ? now_ns() : 0;
   Checked checked = check(flow, work, results, flow.ids.data());
@@ -196,7 +196,7 @@ void collect(Flow& flow, const Work& work, const Pass& pass, const std::atomic<b
     }
     flow.collector->release(results.count);
     flow.lowest_missing.store(flow.tracker.lowest_missing(), std::memory_order_relaxed);
-    if (pass.messages != 0) flow.finished_at = now_ns();  // before `received` shows that this was the last
+    if (pass.messages != 0) flow.finished_at = now_ns();  // before `received` shows that this was the last result
     flow.received.store(flow.counts.received, std::memory_order_release);
   }
 }

@@ -108,7 +108,7 @@ struct Flow {
   std::unique_ptr<Producer> producer;
   std::unique_ptr<Collector> collector;
   std::vector<Stamp> stamps;
-  const Schedule* schedule = nullptr;  // schedule of the pass, to which the next three members also belong
+  const Schedule* schedule = nullptr;  // schedule of the pass; the next three members describe it
   std::vector<std::uint64_t> due;      // ns since `start`, for this flow's messages in the schedule
   std::uint64_t start = 0;             // ns: earliest due time of the first message
   std::uint64_t first = 0;             // sequence number of the first message
@@ -154,8 +154,8 @@ void collect(Flow&, const Work&, const Pass&, const std::atomic<bool>& abort);
 
 /// The sending half of a closed load: keeps the window full until `stop` is set.
 void send_closed(Flow&, const Work&, const Pass&, const std::atomic<bool>& stop);
-/// The sending half of an open load: sends each message of the schedule when it is due, or as soon as there is room
-/// after that.
+/// The sending half of an open load: sends each message of the schedule when it is due, or as soon afterwards as there
+/// is room.
 void send_open(Flow&, const Work&, const Pass&, const std::atomic<bool>& stop);
 
 }  // namespace feedrate

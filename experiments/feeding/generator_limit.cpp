@@ -9,7 +9,7 @@
 namespace feedrate {
 namespace {
 
-/// Above this share of the limit a rate is bound by the load generator.
+/// Above this share of the limit, a rate is bound by the load generator.
 constexpr double kGeneratorBound = 0.9;
 constexpr double kRunSeconds = 0.05, kWarmupSeconds = 0.02;
 

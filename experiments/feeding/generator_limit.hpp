@@ -8,11 +8,11 @@ namespace feedrate {
 
 /// Rate of the load generator alone, in messages per second: the reference against which a rate is judged.
 ///
-/// It is the median of `kGeneratorRuns` short runs of the `null` queue, made once for all points with the same memory
-/// footprint (`generator_point_of`), regardless of their rows. Measuring the limit again only when a rate is near it
-/// would bias it in favour of the rate. The generator-only point touches as much memory as the point itself: it writes
-/// the same payload bytes per message and compares as many result bytes in as many slots. Large payloads are bound by
-/// host memory, so the generator-only point is bound in the same way.
+/// It is the median of `kGeneratorRuns` short runs of the `null` queue, measured once for all points with the same
+/// memory footprint (`generator_point_of`), regardless of their rows. Measuring the limit again only when a rate is
+/// near it would bias it in favour of the rate. The generator-only point touches as much memory as the point itself: it
+/// writes the same payload bytes per message and compares as many result bytes in as many slots. Large payloads are
+/// bound by host memory, so the generator-only point is bound in the same way.
 struct GeneratorLimit {
   double median = 0, least = 0, greatest = 0;  ///< over the runs
 };

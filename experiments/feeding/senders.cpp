@@ -10,7 +10,7 @@
 namespace feedrate {
 namespace {
 
-/// Room for further messages of a flow, from its collector's last known progress.
+/// Room for further messages of a flow, computed from its collector's last known progress.
 class Room {
  public:
   Room(const Flow& flow, const Point& point)
@@ -138,7 +138,7 @@ void send_closed(Flow& flow, const Work& work, const Pass& pass, const std::atom
 
 void send_open(Flow& flow, const Work& work, const Pass& pass, const std::atomic<bool>& stop) {
   const std::uint64_t end = flow.first + flow.due.size();
-  std::uint64_t sent = flow.first, due_end = sent;  // all before `due_end` are due
+  std::uint64_t sent = flow.first, due_end = sent;  // all messages before `due_end` are due
   std::uint64_t filled = 0;                         // messages that are ready to be published
   const std::uint64_t began = now_ns();
   LagAccount behind(began);

@@ -10,7 +10,7 @@
 
 namespace feedrate {
 
-/// Raw times of a sampled message; those of `on_device_clock` stages are on the device's clock.
+/// Raw times of a sampled message; the times of `on_device_clock` stages are on the device's clock.
 struct StageSample {
   std::uint64_t id = 0;
   std::uint64_t due = 0;  ///< due time in an open load; in a closed load, the time of sending

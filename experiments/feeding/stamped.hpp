@@ -12,7 +12,7 @@ namespace feedrate {
 /// slot is first used and stays in place, so a message costs a header and a stamp. For each result, the host compares
 /// the header, the result of the stamp, and the checksum, which the device computes over every byte of the result.
 ///
-/// One of `kSampledOneOf` messages, chosen by a hash so that they can occupy any slot, is written in full with its own
+/// One in `kSampledOneOf` messages, chosen by a hash so that it can occupy any slot, is written in full with its own
 /// bytes and compared in full with its own expected bytes. Only these messages reveal a byte after the stamp that is
 /// lost or wrong on the way back.
 class Stamped final : public Payloads {
@@ -21,7 +21,7 @@ class Stamped final : public Payloads {
   static constexpr std::uint64_t kSampledOneOf = 64;
 
   /// Pool for messages of this size: stamps followed by the rest, and their results. Takes as long as
-  /// Workload::prepare, which must have been called.
+  /// Workload::prepare, which must have been called before.
   static PayloadPool pool_of(const Workload&, std::size_t payload);
   static bool sampled(std::uint64_t seed, std::uint64_t id) {
     return mix64(mix64(seed ^ mix64(id))) % kSampledOneOf == 0;

@@ -80,7 +80,7 @@ class Handoff final : public Experiment {
     try {
       seen = run_for(session_.settings().seconds, options, setting);
     } catch (...) {
-      readers_.clear();  // they may have unread replies or have exited
+      readers_.clear();  // the readers may have unread replies or have exited
       throw;
     }
     measured.machine = monitor.stop();

@@ -35,7 +35,7 @@ class Rounds {
   Rounds& operator=(const Rounds&) = delete;
   ~Rounds();
 
-  /// Hands over all tensors once. `seen` receives the results; null: they do not count.
+  /// Hands over all tensors once. `seen` receives the results; if it is null, nothing is recorded.
   void hand_over(Seen* seen);
   /// Releases all tensors, first in the readers, then in the exporter.
   void let_go(Seen* seen);

@@ -33,7 +33,8 @@ def await_message(connection):
 
 
 def reader(connection) -> None:
-    """Sums the received or the known tensor; replies when its first kernel could start and when the sum was done."""
+    """Sums the received or the known tensor. Replies with the times at which its first kernel could start and its sum
+    was done."""
     tensor, started = None, torch.cuda.Event()
     while (message := await_message(connection)) != "end":
         if message == "close":

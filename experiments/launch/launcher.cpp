@@ -42,7 +42,7 @@ class CpuLauncher final : public Launcher {
   Shape shape_;
   std::atomic<std::uint64_t> count_{0};
   NullLaunch launch_;
-  std::vector<std::unique_ptr<Stream>> streams_;  // destroyed first: they use the counter
+  std::vector<std::unique_ptr<Stream>> streams_;  // destroyed first: the streams use the counter
   std::size_t next_ = 0;
 };
 

@@ -13,7 +13,7 @@ struct Shape {
   unsigned kernels = 1;        ///< kernels per unit, launched one after another or as one graph
   unsigned streams = 1;        ///< streams that units use in turn
   unsigned block = 32;         ///< threads per kernel, in one block
-  bool counted = false;        ///< each kernel increments a counter, to verify that all of them run
+  bool counted = false;        ///< each kernel increments a counter, to verify that all kernels run
 };
 
 /// Launches units of empty kernels. For use by one thread. Calls throw Failure if the device reports an error.

@@ -82,7 +82,7 @@ void add_peer_limit(LimitList& limits, const std::vector<Device*>& devices) {
              });
 }
 
-/// Results of interleaved runs of the strategy and of the control.
+/// Results of interleaved runs of the strategy and the control.
 struct Runs {
   Histogram strategy, serial;  ///< ns per run
   unsigned wrong = 0, verified = 0;

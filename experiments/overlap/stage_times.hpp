@@ -8,7 +8,7 @@
 
 #include "variants/overlap/pipeline.hpp"
 
-/// Times of a pipeline's stages, alone and concurrent, with which a strategy's time is compared.
+/// Times of a pipeline's stages, alone and concurrent, for comparison with a strategy's time.
 namespace feedrate::overlap {
 
 /// Nanoseconds per item in each stage, measured over `items` consecutive items. `alone`: while the other stages are

@@ -37,6 +37,8 @@ std::string output_of(const std::string& command) {
   }
 }
 
+}  // namespace
+
 double read_fio(const FioJob& job, const File& file) {
   const std::string operation = job.sequential ? (job.read ? "read" : "write") : job.read ? "randread" : "randwrite";
   const std::string text = output_of(fmt::format(
@@ -46,8 +48,6 @@ double read_fio(const FioJob& job, const File& file) {
       quoted(file.path), file.bytes, operation, job.block, job.depth, job.threads));
   return fio_bytes_per_second(text, job.read);
 }
-
-}  // namespace
 
 double fio_bytes_per_second(std::string_view text, bool read) {
   if (text.empty()) throw Failure("fio did not run; install it (Debian package fio)");

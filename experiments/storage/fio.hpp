@@ -19,6 +19,8 @@ struct FioJob {
 double fio_bytes_per_second(std::string_view text, bool read);
 /// The name of the limit that a job measures.
 std::string fio_limit(const FioJob&);
+/// Runs fio for a second and returns its rate in bytes/s. Throws Failure, for example if fio is not installed.
+double read_fio(const FioJob&, const File&);
 /// Adds the bytes per second that fio moves between this file and host memory. The file exists and its data is on the
 /// drive, so that fio's first reads do not compete with writes. Without fio (Debian package fio), the limit is left out
 /// with a warning.

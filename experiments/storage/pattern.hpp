@@ -29,6 +29,12 @@ class Pattern {
   }
   /// The block of the n-th request; after all blocks, the order begins again.
   std::uint64_t at(std::uint64_t n) const { return order_[n % order_.size()]; }
+  /// The first `count` blocks.
+  Pattern first(std::uint64_t count) const {
+    Pattern some = *this;
+    some.order_.resize(std::min<std::uint64_t>(count, order_.size()));
+    return some;
+  }
   /// Number of different blocks.
   std::uint64_t size() const { return order_.size(); }
 

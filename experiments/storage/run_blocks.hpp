@@ -52,7 +52,11 @@ struct Hung : Failure {
 /// not continued for three times `watchdog_seconds`; such threads are left to themselves and end when they can.
 std::vector<Seen> run_blocks(std::shared_ptr<const Job>);
 
-/// Reads on the host what was written, without the engine. Throws Failure naming file and offset if a word is wrong.
+/// Reads on the host what was written, without the engine unless only the engine can access the devices. Throws Failure
+/// naming file and offset if a word is wrong.
 void verify_written(const Job&, const std::vector<Seen>&);
+
+/// Writes all blocks through the engine, for devices that only the engine can access.
+void fill_devices(const Job&);
 
 }  // namespace feedrate::storage

@@ -1,5 +1,8 @@
 #include <fmt/format.h>
 
+#include <map>
+#include <set>
+
 #include "common/clock.hpp"
 #include "experiments/harness/load/open_load.hpp"
 #include "experiments/harness/machine/machine_monitor.hpp"
@@ -49,15 +52,24 @@ class Storage final : public Experiment {
   }
 
   void connect(std::span<const Resolution> points) override {
+    std::map<std::string, std::uint64_t> bytes;  // by folder; all file sets exist until the end
+    std::set<std::string> sets;
     for (const Resolution& point : points) {
-      if (point.impossible.empty()) FileSet::require_room(medium_of(shared_axes().of(point.values)));
+      const Options options = shared_axes().of(point.values);
+      if (!point.impossible.empty() || !sets.insert(name_of_set(options)).second) continue;
+      Medium medium = medium_of(options);
+      if (medium.devices.empty()) {
+        bytes[medium.folder] += medium.files * medium.bytes;
+        medium = {.folder = medium.folder, .files = 1, .bytes = bytes[medium.folder]};
+      }
+      FileSet::require_room(medium);
     }
   }
 
   void add_limits(LimitList& limits, std::span<const Resolution> points) override {
     for (const Resolution& point : points) {
       const Options options = shared_axes().of(point.values);
-      if (!point.impossible.empty() || !options.is_direct() || engine_of(options).own_storage) continue;
+      if (!point.impossible.empty() || !measures_fio(options)) continue;
       add_fio_limit(limits, job_of(options), limits.measures() ? files_of(options)->files().front() : File{});
     }
   }
@@ -90,6 +102,8 @@ class Storage final : public Experiment {
         std::make_shared<const Job>(Job{session_.shared_device(), session_.settings(), options, shape, cell.values,
                                         held, options.reads() ? files.version() : ++versions_, repetition.number});
     const Job& job = *shared;
+    if (options.on_devices() && !options.reads()) written_.insert(held);
+    if (engine_of(options).own_storage && options.reads() && filled_.insert(held).second) fill_devices(job);
     MachineMonitor monitor(session_.gpu());
     const Captured captured(session_);
     const IoCounters before = IoCounters::now(files.block_device());
@@ -101,23 +115,47 @@ class Storage final : public Experiment {
     }
     const IoCounters used = IoCounters::now(files.block_device()) - before;
     measured.machine = monitor.stop();
+    if (measures_fio(options)) add_fio(options, files.files().front(), measured);
     if (!options.reads()) verify_written(job, seen);
     add_results(job, seen, used, measured);
     if (const std::string change = files.what_changed(); !change.empty()) {
       measured.judge(Status::failed, Cause::error, change);
     }
   }
-  /// The files of one size in one folder. Files to be written are a separate set, because their contents change. Files
-  /// that others have changed since the last cell are replaced by new ones.
+
+  /// Whether fio can do what a point does.
+  static bool measures_fio(const Options& options) {
+    return options.is_direct() && options.shift == 0 && !engine_of(options).own_storage;
+  }
+  /// Runs fio after the timed phase. A drive's rate changes within seconds, for example while earlier writes are still
+  /// under way below it, so an engine is compared with this figure rather than with the limit.
+  static void add_fio(const Options& options, const File& file, Measurement& measured) {
+    if (!options.reads()) return;  // fio would overwrite the blocks that are verified next
+    try {
+      measured.numbers["fio_bytes_per_second"] = read_fio(job_of(options), file);
+    } catch (const Failure&) {  // the limit's warning names the reason
+    }
+  }
+  static std::string name_of_set(const Options& options) {
+    if (options.on_devices()) return fmt::format("{} {}", options.target, options.size);
+    return fmt::format("{} {} {} {}", options.folder, options.files, options.size, options.operation);
+  }
+  /// The files of one size in one folder, or the devices. Files to be written are a separate set, because their
+  /// contents change. Files that others have changed since the last cell are replaced by new ones, and devices that a
+  /// cell has written are filled again before they are read.
   std::shared_ptr<FileSet> files_of(const Options& options) {
-    const std::string key =
-        fmt::format("{} {} {} {} {}", options.folder, options.files, options.size, options.operation, options.target);
-    auto& found = file_sets_[key];
-    if (found && !found->what_changed().empty()) found.reset();
+    const auto known = file_sets_.find(name_of_set(options));
+    if (known != file_sets_.end() &&
+        (!known->second->what_changed().empty() || (options.reads() && written_.contains(known->second)))) {
+      drop(known->second);
+    }
+    auto& found = file_sets_[name_of_set(options)];
     if (!found) found = std::make_shared<FileSet>(medium_of(options), session_.settings().seed, 0);
     return found;
   }
-  void drop(const std::shared_ptr<FileSet>& files) {
+  void drop(std::shared_ptr<FileSet> files) {
+    filled_.erase(files);
+    written_.erase(files);
     std::erase_if(file_sets_, [&](const auto& each) { return each.second == files; });
   }
 
@@ -129,8 +167,9 @@ class Storage final : public Experiment {
     measured.details["path"] = {{"file_system", files.file_system()}, {"resident_before", share}};
     if (warm ? share >= kPresent : share <= kAbsent) return true;
     measured.judge(Status::failed, Cause::error,
-                   fmt::format("residency {}: the page cache holds {:.1f} % of the files' pages ({})",
-                               options.residency, 100 * share, files.file_system()));
+                   fmt::format("residency {}: the page cache holds {:.1f} % of the files' pages ({}){}",
+                               options.residency, 100 * share, files.file_system(),
+                               files.file_system() == "tmpfs" && !warm ? "; choose a --folder on a drive" : ""));
     return false;
   }
 
@@ -168,6 +207,9 @@ class Storage final : public Experiment {
       return;
     }
     measured.numbers["bytes_per_second"] = rate;
+    if (const auto fio = measured.numbers.find("fio_bytes_per_second"); fio != measured.numbers.end()) {
+      measured.numbers["share_of_fio"] = rate / fio->second;
+    }
     measured.numbers["blocks_per_second"] = rate / static_cast<double>(options.block);
     measured.numbers["cpu_seconds_per_gib"] =
         used.cpu_seconds / (static_cast<double>(all.requested) / static_cast<double>(std::uint64_t{1} << 30));
@@ -205,7 +247,7 @@ class Storage final : public Experiment {
     const bool read = options.reads();
     measured.bounds_of_figures.emplace_back(
         "bytes_per_second", ceiling_of(read ? "copy_engine_h2d_bytes_per_second" : "copy_engine_d2h_bytes_per_second"));
-    if (options.is_direct() && !engine_of(options).own_storage) {
+    if (measures_fio(options)) {
       const Expression fio = ceiling_of(fio_limit(job_of(options)));
       measured.bounds_of_figures.emplace_back("bytes_per_second", fio);
       measured.bounds_of_figures.emplace_back("blocks_per_second",
@@ -215,6 +257,8 @@ class Storage final : public Experiment {
 
   Session& session_;
   std::map<std::string, std::shared_ptr<FileSet>> file_sets_;
+  std::set<std::shared_ptr<FileSet>> filled_;   // devices whose contents the engine has written
+  std::set<std::shared_ptr<FileSet>> written_;  // devices whose contents a cell has written
   std::uint64_t versions_ = 0;
 };
 
@@ -232,6 +276,10 @@ Json members() {
 std::vector<Figure> figures() {
   std::vector<Figure> all{
       {"bytes_per_second", "B/s", Better::higher, false, true, "bytes that arrived and were checked"},
+      {"fio_bytes_per_second", "B/s", Better::higher, false, false,
+       "rate of fio's job of the same shape right after this repetition"},
+      {"share_of_fio", "", Better::higher, false, false,
+       "bytes_per_second, relative to fio's rate right after this repetition"},
       {"blocks_per_second", "1/s", Better::higher, false, true, "requests that ended and were checked"},
       {"latency_ns", "ns", Better::lower, true, true,
        "from submission, or from the due time under open load, until a block was checked in device memory"},

@@ -6,14 +6,48 @@
 
 #include "common/error.hpp"
 #include "common/threads/threads.hpp"
+#include "experiments/storage/block_load.hpp"
 #include "experiments/storage/run_blocks.hpp"
 #include "kernels/storage/content.hpp"
 #include "variants/storage/files.hpp"
 
 namespace feedrate::storage {
+namespace {
+
+/// Writes the blocks of a pattern through the engine, or reads and checks them.
+void move_through_engine(const Job& job, Operation operation, const Pattern& pattern) {
+  const Options& options = job.options;
+  if (pattern.size() == 0) return;
+  BlockLoad load(engine_of(options).make({.files = job.files->files(),
+                                          .device = *job.device,
+                                          .operation = operation,
+                                          .direct = options.is_direct(),
+                                          .block = options.block,
+                                          .depth = options.depth,
+                                          .own = job.own}),
+                 *job.device, *job.files, pattern,
+                 {operation, options.block, options.depth, options.shift, job.version, true});
+  offer(load, {.seconds = 1e9,
+               .window = load.window(),
+               .watchdog_seconds = job.settings.watchdog_seconds,
+               .interrupted = [&] { return interrupted() || load.exhausted(); }});
+}
+
+}  // namespace
+
+void fill_devices(const Job& job) {
+  const std::uint64_t blocks = job.options.files * job.options.blocks_per_file();
+  move_through_engine(job, Operation::write, Pattern("sequential", blocks, 0, 1, 0));
+}
 
 void verify_written(const Job& job, const std::vector<Seen>& seen) {
   const Options& options = job.options;
+  if (engine_of(options).own_storage) {
+    for (unsigned t = 0; t < options.threads; ++t) {
+      move_through_engine(job, Operation::read, job.pattern(t).first(seen[t].requested / options.block));
+    }
+    return;
+  }
   job.files->make(Residency::cold);
   std::vector<Descriptor> open;
   for (const File& file : job.files->files()) open.emplace_back(file.path, O_RDONLY);

@@ -11,8 +11,8 @@
 /// the entire team.
 namespace feedrate {
 
-// Maximum strides for staging (too few larger messages fit to occupy a block) and for serving with one thread per
-// message (a warp serves each larger one).
+// Maximum strides for staging (too few larger messages would fit to keep a block busy) and for serving with one thread
+// per message (larger messages are served by a warp each).
 inline constexpr unsigned kLargestStaged = 2048;
 inline constexpr unsigned kLargestPerThread = 144;
 

@@ -13,7 +13,7 @@ struct alignas(16) Vec16 {
 
 /// One thread of the GPU or of the CPU device.
 struct OneThread {
-  static constexpr unsigned kAtOnce = 4;  ///< loads before the first use, because messages may be across the bus
+  static constexpr unsigned kAtOnce = 4;  ///< loads issued before the first use, because messages may be across the bus
   FEEDRATE_HD unsigned rank() const { return 0; }
   FEEDRATE_HD unsigned size() const { return 1; }
   FEEDRATE_HD std::uint32_t sum(std::uint32_t value) const { return value; }

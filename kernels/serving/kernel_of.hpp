@@ -15,7 +15,7 @@
 ///     static size_t result_bytes(bytes);          HD: payload bytes of its result
 ///     uint32_t operator()(group, in, bytes, out)  HD: writes the result, returns this thread's share of its checksum
 ///   and, optionally,
-///     bool rejects(payload, bytes)                HD: whether to reject this particular message; only it fails.
+///     bool rejects(payload, bytes)                HD: whether to reject this message; no other message fails.
 ///                                                 Every thread of the group calls this and must get the same answer
 ///     Fault fault(header, payload, bytes)         HD: like `rejects`, with a reason. Fault::again asks a queue
 ///                                                 that can retry to deliver the message again later

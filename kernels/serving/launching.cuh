@@ -59,7 +59,7 @@ inline unsigned resident_staging(const void* kernel) {
   return static_cast<unsigned>(staging);
 }
 
-/// Launches `kernel`, the resident_kernel for these lanes, which must all have the same form.
+/// Launches `kernel`, the resident_kernel for these lanes. All lanes must have the same form.
 inline void launch_resident(const void* kernel, const void* functor, std::span<const LaneView> lanes,
                             ResidentShape shape, cudaStream_t stream) {
   const unsigned staging = resident_staging(kernel);

@@ -48,8 +48,8 @@ __device__ void serve_counted(const F& functor, const Group& team, const LaneVie
                               const ResidentShape& shape, Recorder recorder, std::uint64_t* claimed_ns,
                               std::byte* stage, unsigned staging) {
   const RingView& ring = lane.ring;
-  // Messages that are not staged are claimed in pieces: large enough to keep the bus busy, small enough that results
-  // return before the rest is read.
+  // Messages that are not staged are claimed in groups that are large enough to keep the bus busy, but small enough for
+  // results to return before the rest is read.
   constexpr unsigned kUnstagedBytes = 256 << 10;
   const unsigned at_once = staged_at_once(staging, ring.in_stride, ring.out_stride);
   const std::uint64_t most = at_once != 0 ? at_once : max(1u, kUnstagedBytes / ring.in_stride);
@@ -162,8 +162,8 @@ __device__ void serve_flagged(const F& functor, const Group& team, const LaneVie
 /// complete messages together. It reads no cursor before the slots and needs no fence after the results, so a message
 /// waits for one round trip instead of three as in serve_counted. The cost is a third more bytes, plus the bytes that
 /// unsuccessful polls read. A poll reads the cursor along with the slots. The messages that the cursor announces are
-/// claimed before the next poll, unseen, so that teams do not read the same slots. If these are fewer than the last
-/// poll found, the next poll also reads further slots, which another team may read as well.
+/// claimed before the next poll, unseen, so that teams do not read the same slots. If there are fewer of these than the
+/// last poll found, the next poll also reads further slots, which another team may read as well.
 template <class F, class Group, class Recorder>
 __device__ void serve_flagged_many(const F& functor, const Group& team, const LaneView& lane, LaneState* state,
                                    const ResidentShape& shape, const Recorder& recorder, unsigned poller,
@@ -227,7 +227,7 @@ __device__ void serve_flagged_many(const F& functor, const Group& team, const La
       guess = whole + whole / 4 + 1;  // as many as this poll found, plus a quarter for variation, plus one
       if (whole == 0) {
         const bool stop = (mine[0].flag & kStopFlag) != 0;
-        if (stop) held = {};  // the stop flag has overwritten them
+        if (stop) held = {};  // the stop flag has overwritten these messages
         if (stop || (held.count == 0 && idle.wait(number))) server.leave(number);
       } else {
         idle.reset();

@@ -7,7 +7,7 @@ namespace feedrate {
 inline constexpr unsigned kStagingBytes = 40 << 10;
 /// Maximum number of units of a flagged slot that one thread reads per poll; they stay in registers.
 inline constexpr unsigned kUnitsPerThread = 2;
-/// The same maximum if a poll reads several slots: a batch makes up for the larger kernel.
+/// The same maximum for polls that read several slots; serving a batch makes up for the larger kernel.
 inline constexpr unsigned kUnitsPerThreadOfMany = 4;
 
 /// The forms of a resident kernel: 0 serves by counter; 1 to kUnitsPerThread serve by flags with that many units per

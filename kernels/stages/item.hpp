@@ -13,7 +13,7 @@ namespace feedrate {
 struct ItemHeader {
   std::uint64_t id;
   std::uint64_t sum;      ///< in a result: the checksum, to which each block adds its share
-  std::uint64_t arrived;  ///< in a result: the number of blocks that have added theirs
+  std::uint64_t arrived;  ///< in a result: the number of blocks that have added their share
   std::uint64_t unused[5];
 };
 static_assert(sizeof(ItemHeader) == 64);
@@ -73,8 +73,7 @@ class ItemSums {
   }
 
  private:
-  /// The sum of the squares below n, (n - 1) n (2n - 1) / 6. The divisions are made on the factors, before the product
-  /// wraps.
+  /// The sum of the squares below n, (n - 1) n (2n - 1) / 6. The factors are divided before the product wraps.
   static constexpr std::uint64_t squares(std::uint64_t n) {
     std::uint64_t factors[] = {n - 1, n, 2 * n - 1};
     for (const std::uint64_t divisor : {2, 3}) {

@@ -50,7 +50,7 @@ inline void work_alone(const StageWork& work, const std::byte* in, std::byte* ou
 }
 
 #ifdef __CUDACC__
-/// Does one block's share of the work: that of block number `block` out of `blocks`. `partial`: shared memory for one
+/// Does the share of the work that belongs to block number `block` out of `blocks`. `partial`: shared memory for one
 /// word per warp. Ends with a block-wide barrier.
 __device__ inline void work_as_block(const StageWork& work, const std::byte* in, std::byte* out, unsigned block,
                                      unsigned blocks, std::uint64_t* partial) {

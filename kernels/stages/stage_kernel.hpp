@@ -16,11 +16,11 @@ enum class StageKind : std::uint32_t {
 };
 
 /// A stage's work, as an argument of its kernel. The input of `generate` is an id (std::uint64_t); the output of
-/// `reduce` is an ItemHeader, which must be zero at first. All other inputs and outputs are an ItemHeader followed by
+/// `reduce` is an ItemHeader, which must initially be zero. All other inputs and outputs are an ItemHeader followed by
 /// `words` 64-bit words.
 struct StageWork {
   StageKind kind = StageKind::transform;
-  unsigned stage = 0;        ///< its index in the pipeline, which is part of its map
+  unsigned stage = 0;        ///< the stage's index in the pipeline; its map depends on this
   std::uint32_t rounds = 1;  ///< applications of the map per word: the stage's cost
   std::uint64_t words = 0;   ///< per item
 };
@@ -47,7 +47,7 @@ class StageLaunch final : public Launchable {
 /// The kernel of a stage, with `blocks` blocks and hence at most that many SMs.
 ///
 /// A kernel that is launched early (Stream::launch_early) waits for the previous kernel unless `waits` is false.
-/// That setting is for tests; the kernel may then read anything.
+/// Only tests set it to false; the kernel may then read incomplete data.
 struct StageKernel {
   StageWork work;
   unsigned blocks = 1;

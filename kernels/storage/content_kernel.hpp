@@ -15,7 +15,7 @@ struct Block {
 /// The result of checking a block. The host sets it to its default value before the check.
 struct Verdict {
   std::uint64_t wrong = 0;                  ///< number of 8-byte words that differ from the file's contents
-  std::uint64_t first = ~std::uint64_t{0};  ///< position of the first of them in the block, in bytes
+  std::uint64_t first = ~std::uint64_t{0};  ///< offset of the first wrong word in the block, in bytes
 };
 
 /// Fills blocks with their file's contents, or compares them with it. `blocks` and `verdicts` are pinned host memory

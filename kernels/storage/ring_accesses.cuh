@@ -8,11 +8,15 @@
 namespace feedrate::storage::rings {
 
 /// A device thread's place.
+template <class Lanes>
 struct Place {
   std::uint32_t thread;  ///< among all device threads
 
-  FEEDRATE_HD const Queue& queue(const View& view) const { return view.queues[thread % view.count]; }
-  FEEDRATE_HD std::uint16_t id(const View& view) const { return static_cast<std::uint16_t>(thread / view.count); }
+  /// All lanes of a group use the same queue.
+  FEEDRATE_HD const Queue& queue(const View& view) const { return view.queues[thread / Lanes::kCount % view.count]; }
+  FEEDRATE_HD std::uint16_t id(const View& view) const {
+    return static_cast<std::uint16_t>(thread / Lanes::kCount / view.count * Lanes::kCount + thread % Lanes::kCount);
+  }
   FEEDRATE_HD std::byte* staging(const View& view) const { return view.staging + std::size_t{thread} * view.block; }
 };
 
@@ -34,7 +38,7 @@ FEEDRATE_HD void copy_block(const Lanes& lanes, std::byte* to, const std::byte* 
 
 /// Reads blocks into the memory `to` of those lanes whose `wants` is set.
 template <class Lanes>
-FEEDRATE_HD Outcome read_blocks(const Lanes& lanes, const View& view, const Place& place, bool wants,
+FEEDRATE_HD Outcome read_blocks(const Lanes& lanes, const View& view, const Place<Lanes>& place, bool wants,
                                 std::uint32_t file, std::uint64_t offset, std::uint32_t bytes, std::byte* to) {
   std::byte* const staging = place.staging(view);
   const Queue& queue = place.queue(view);
@@ -54,7 +58,7 @@ FEEDRATE_HD Outcome read_blocks(const Lanes& lanes, const View& view, const Plac
 
 /// Writes blocks from the memory `from` of those lanes whose `wants` is set.
 template <class Lanes>
-FEEDRATE_HD Outcome write_blocks(const Lanes& lanes, const View& view, const Place& place, bool wants,
+FEEDRATE_HD Outcome write_blocks(const Lanes& lanes, const View& view, const Place<Lanes>& place, bool wants,
                                  std::uint32_t file, std::uint64_t offset, std::uint32_t bytes, std::byte* from) {
   std::byte* const staging = place.staging(view);
   const Queue& queue = place.queue(view);
@@ -74,7 +78,7 @@ FEEDRATE_HD Outcome write_blocks(const Lanes& lanes, const View& view, const Pla
 template <class Lanes>
 FEEDRATE_HD void move_list(const Lanes& lanes, const View& view, std::uint32_t thread, ListedBlock* blocks,
                            std::uint32_t count, bool reads) {
-  const Place place{thread};
+  const Place<Lanes> place{thread};
   bool usable = true;
   for (std::uint32_t i = thread; lanes.ballot(i < count) != 0; i += view.threads) {
     const bool wants = i < count && usable;
@@ -205,7 +209,7 @@ class Accessor {
   const View& view_;
   const Accesses& accesses_;
   Tally& tally_;
-  Place place_;
+  Place<Lanes> place_;
   std::uint64_t ended_ = 0, hits_ = 0, loads_ = 0;
 };
 

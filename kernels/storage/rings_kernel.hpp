@@ -16,8 +16,8 @@ struct ListedBlock {
   Outcome outcome = {};
 };
 
-/// What device threads need to access storage. Thread number t uses queue t % count, identifier t / count, and bytes
-/// [t × block, t × block + block) of the staging memory.
+/// What device threads need to access storage. Group number g of L lanes uses queue g % count; its lane number l uses
+/// identifier g / count × L + l, and thread number t uses bytes [t × block, t × block + block) of the staging memory.
 struct View {
   Queue* queues = nullptr;       ///< device memory
   std::uint32_t count = 0;       ///< number of queues

@@ -4,7 +4,7 @@ namespace feedrate {
 namespace {
 
 /// Adds one to every 32-bit word of the payload. A shorter last word is treated as padded with zeros, and its result is
-/// truncated. There is almost no arithmetic, so it measures the transport in both directions.
+/// truncated. There is almost no arithmetic, so this workload measures the transport in both directions.
 struct Echo {
   static constexpr auto kName = "echo";
   static constexpr auto kDescription = "adds one to every 32-bit word, with checksum";

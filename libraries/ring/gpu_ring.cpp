@@ -83,7 +83,7 @@ struct GpuRing::State {
   const Kernel& work;
   RingConfig config;
   ResidentShape shape;
-  Buffer views_memory;  // the kernel reads the views, so they lie in pinned memory
+  Buffer views_memory;  // the kernel reads the views, so they are in pinned memory
   std::span<LaneView> views;
   std::vector<std::unique_ptr<HostLane>> lanes;
   std::vector<AwakeLane> ends;
@@ -151,7 +151,7 @@ GpuRing::GpuRing(Device& device, const Kernel& work, const RingConfig& config, c
 GpuRing::~GpuRing() {
   try {
     stop(RingStop::now);
-  } catch (const std::exception&) {  // a broken device cannot be stopped any further
+  } catch (const std::exception&) {  // nothing more can be done on a broken device
   }
 }
 
@@ -218,7 +218,7 @@ RingAnswer GpuRing::wait(std::uint64_t id, std::chrono::nanoseconds timeout) {
     if (late || polls % 1024 == 1023) {
       check();
       const std::lock_guard lock(state_->grid);
-      // Not every message of a stopped ring lacks a result: it may have arrived since the poll above, or be in flight.
+      // A message of a stopped ring may still have a result: it may have arrived since the poll above, or be in flight.
       if (std::find(state_->unanswered.begin(), state_->unanswered.end(), id) != state_->unanswered.end()) {
         return {RingStatus::stopped, Fault::none, {}};
       }

@@ -16,8 +16,8 @@ class HostLane : public RingLane {
 
   std::uint64_t published() const { return SystemMemory::load_relaxed(*host_.ring.published) & kCountMask; }
   std::uint64_t released() const { return SystemMemory::load_relaxed(*host_.ring.released); }
-  /// Returns the numbers, ascending, of published messages that have no result or whose result waits for an earlier
-  /// one.
+  /// Returns, in ascending order, the numbers of published messages that have no result or whose result waits for an
+  /// earlier one.
   std::vector<std::uint64_t> unserved() const;
   std::uint64_t id_of(std::uint64_t number) const;
   bool parked() const { return SystemMemory::load_acquire(host_.parking->parked) != 0; }

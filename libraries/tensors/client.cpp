@@ -57,11 +57,11 @@ struct Session {
   std::unordered_map<std::uint64_t, std::shared_ptr<Mapping>>
       parts;  // parts of the board; declared before `memory`, whose device may access them
   std::unique_ptr<ChunkMemory> memory;
-  std::unordered_map<std::uint64_t, std::shared_ptr<Mapping>> chunks;  // shared ones
+  std::unordered_map<std::uint64_t, std::shared_ptr<Mapping>> chunks;  // shared chunks
   std::unordered_map<std::uint64_t, Own> held;                         // keyed by generation
   Packet packet;                                                       // the last answer's
 
-  /// Sends a request and waits for its answer, for the timeout plus `longer`. The caller holds the mutex. Throws
+  /// Sends a request and waits up to the timeout plus `longer` for its answer. The caller holds the mutex. Throws
   /// Unreachable, or the error in the daemon's answer.
   Json ask(const Json& request, std::chrono::milliseconds longer = 0ms);
   /// Maps the descriptors of an answer to `create` or `get`. The caller holds the mutex.
@@ -138,7 +138,7 @@ struct Tensor::Held {
     if (--own->second.leases == 0) session->held.erase(own);
     if (session->broken) return;
     const std::string text = Json{{"op", "release"}, {"lease", lease}}.dump();
-    // A socket that stays full for this long has a stuck daemon.
+    // If a socket stays full for this long, its daemon is stuck.
     if (send_packet(session->socket.get(), text, {}, std::chrono::seconds(1)) != Sent::yes) session->broken = true;
   }
 

@@ -59,7 +59,8 @@ void CudaMemory::copy(void* to, const void* from, std::size_t bytes) {
 bool CudaMemory::settle() noexcept {
   const OnDevice on(gpus_.user, std::nothrow);
   if (on && cudaDeviceSynchronize() == cudaSuccess) return true;
-  cudaGetLastError();  // clear it, or the user's next launch would report it; an error that breaks a context recurs
+  // Clear the error, or the user's next launch would report it. An error that breaks a context recurs anyway.
+  cudaGetLastError();
   return false;
 }
 

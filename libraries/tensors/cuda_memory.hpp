@@ -56,7 +56,7 @@ class DriverCheck {
 /// The same for the runtime's allocation calls.
 inline void check_memory(cudaError_t error, const char* what) {
   if (error == cudaErrorMemoryAllocation) {
-    cudaGetLastError();  // clear it, or the next launch would report it again
+    cudaGetLastError();  // clear the error, or the next launch would report it again
     throw OutOfMemory(std::string(what) + ": " + cudaGetErrorName(error));
   }
   check(error, what);
@@ -72,7 +72,7 @@ class OnDevice {
     calls().check(calls().push(calls().context_of(device)), "cuCtxPushCurrent");
     pushed_ = true;
   }
-  /// For code that frees memory: at process exit the driver may already be gone, and then there is nothing to do.
+  /// Used by code that frees memory. At process exit the driver may already be gone, and then there is nothing to do.
   OnDevice(int device, std::nothrow_t) noexcept {
     try {
       pushed_ = calls().push(calls().context_of(device)) == CUDA_SUCCESS;
@@ -114,7 +114,7 @@ class OnDevice {
   bool pushed_ = false;
 };
 
-/// Reads a handle that another process sent as bytes. Throws Failure unless its size is right.
+/// Reads a handle that another process sent as bytes. Throws Failure if its size is wrong.
 template <class T>
 T handle_from(std::string_view bytes) {
   T known{};

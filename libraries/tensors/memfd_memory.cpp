@@ -15,7 +15,7 @@
 namespace feedrate::tensors {
 namespace {
 
-constexpr std::size_t kGranularity = std::size_t{2} << 20;  // the same as on GPUs, so that both behave alike
+constexpr std::size_t kGranularity = std::size_t{2} << 20;  // the same as on GPUs, so that host memory behaves alike
 
 class MemfdMapping final : public Mapping {
  public:

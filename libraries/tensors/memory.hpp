@@ -87,9 +87,9 @@ class ChunkMemory {
   /// Waits for all work that this process has queued on the memory's device, before memory is released. False if that
   /// is not possible: while a stream is being captured, or if the context is broken.
   virtual bool settle() noexcept { return true; }
-  /// Both work in the order of a stream of the device (a cudaStream_t). write_word() writes a word after all earlier
-  /// work; await_word() blocks the stream until a word is `least` or more. Throws BadInput if the memory's device has
-  /// no streams.
+  /// Both functions work in the order of a stream of the device (a cudaStream_t). write_word() writes a word after all
+  /// earlier work; await_word() blocks the stream until a word is `least` or more. Throws BadInput if the memory's
+  /// device has no streams.
   virtual void write_word(void* stream, const WordPlace&, std::uint64_t value);
   virtual void await_word(void* stream, const WordPlace&, std::uint64_t least);
 };

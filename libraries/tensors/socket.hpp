@@ -16,7 +16,7 @@
 namespace feedrate::tensors {
 
 inline constexpr std::size_t kMaxPacketBytes = std::size_t{64} << 10;
-inline constexpr std::size_t kPacketDescriptors = 32;  ///< maximum per packet; further ones are not sent
+inline constexpr std::size_t kPacketDescriptors = 32;  ///< maximum per packet; further descriptors are not sent
 
 /// A buffer of the maximum packet size, created once and reused for many packets.
 struct Packet {
@@ -39,7 +39,7 @@ Sent send_packet(int socket, std::string_view text, std::span<const int> descrip
 enum class Received { packet, nothing, gone, too_long };
 /// Receives a packet that has arrived. Keeps up to `max_descriptors` of its descriptors and closes the others.
 Received receive_packet(int socket, Packet& packet, std::size_t max_descriptors);
-/// The same, but waits up to `wait` for a packet; then returns `nothing`.
+/// The same, but waits up to `wait` for a packet; returns `nothing` if none arrives.
 Received await_packet(int socket, Packet& packet, std::size_t max_descriptors, std::chrono::milliseconds wait);
 
 /// How long to poll for an expected packet before sleeping, because a wake-up takes longer than most answers. Zero if

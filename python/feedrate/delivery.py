@@ -56,7 +56,7 @@ class ResultThread:
 
 
 class LoopMessages:
-    """Messages of one event loop: those in flight, and those that wait for room in the ring."""
+    """Messages of one event loop that are in flight or wait for room in the ring."""
 
     def __init__(self, ring: Ring, loop: asyncio.AbstractEventLoop) -> None:
         self.mailbox = _core.Mailbox()

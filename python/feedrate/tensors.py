@@ -329,7 +329,7 @@ class Store:
     ) -> Tensor:
         """Creates a tensor that gets its name only with `Tensor.commit`, so that no reader finds it half written.
 
-        The parameters are those of `create`, plus `replace`. A tensor that is never committed is freed with its last
+        Takes the parameters of `create`, plus `replace`. A tensor that is never committed is freed with its last
         lease.
 
         Parameters

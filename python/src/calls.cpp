@@ -92,7 +92,7 @@ Ticket* Calls::take_ticket(const std::shared_ptr<Mailbox>& mailbox, void* owner)
 void Calls::give_back(Ticket* ticket) {
   const std::lock_guard lock(pool_mutex_);
   if (ticket->state == Ticket::State::waiting || ticket->state == Ticket::State::delivering) {
-    ticket->owner = nullptr;  // deliver() returns it to the pool; until then a slot of the ring refers to it
+    ticket->owner = nullptr;  // deliver() returns the ticket to the pool; until then a slot of the ring refers to it
     return;
   }
   ticket->state = Ticket::State::idle;

@@ -256,7 +256,8 @@ class Ring {
   auto until(double timeout, bool brief, Attempt attempt) const -> decltype(attempt()) {
     const auto start = std::chrono::steady_clock::now();
     {
-      // Threads that run a Python function need the interpreter lock before they release what an attempt may wait for.
+      // Threads that run a Python function need the interpreter lock before they can release a resource that an attempt
+      // waits for.
       std::optional<Unlocked> unlocked;
       if (!brief || function_ != nullptr) unlocked.emplace();
       if (auto found = attempt()) return found;

@@ -4,8 +4,8 @@
 # PyPI may fail temporarily, so pip retries connections. Unlike options, variables also affect the downloads of a build.
 export PIP_RETRIES=5 PIP_TIMEOUT=30 PIP_DISABLE_PIP_VERSION_CHECK=1
 
-# make_environment PYTHON FOLDER REQUIREMENT…: creates an environment without its own pip and without bytecode, of which
-# the tests would use only a tenth. pip does not retry interrupted downloads, so the function does.
+# make_environment PYTHON FOLDER REQUIREMENT…: creates an environment without its own pip and without bytecode (the
+# tests would use only a tenth of it). pip does not retry interrupted downloads, so the function does.
 make_environment() {
   local python=$1 folder=$2 try
   shift 2

@@ -83,7 +83,7 @@ def write(directory: Path, rows: list, catalogue: dict | None = CATALOGUE) -> Pa
 
 
 def params(queue="host_polled", transfer="pinned", **changes) -> dict:
-    """A point: the shared axes, and those of its members."""
+    """A point: the shared axes, and the axes of its members."""
     alone = queue in ("null", "gpu_ring")
     base = {
         "queue": queue, "transfer": "none" if alone else transfer, "workload": "echo", "device": "cuda",
@@ -101,7 +101,7 @@ def bucket_index(values: np.ndarray, bits: int) -> np.ndarray:
 
 
 def histogram(samples: np.ndarray, bits: int = 8, largest: int = 1 << 37) -> dict:
-    """The samples (ns) in the format of rows; those above `largest` overflow."""
+    """The samples (ns) in the format of rows; samples above `largest` overflow."""
     inside = samples[samples <= largest]
     index, counts = np.unique(bucket_index(inside, bits), return_counts=True)
     overflow = int(len(samples) - len(inside))

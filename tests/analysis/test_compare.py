@@ -302,7 +302,7 @@ def ab(folder, tmp_path, capsys):
 
 
 def test_common_drift_of_both_sides_cancels(ab, tmp_path):
-    """Both sides of a pair are up to three times as fast or slow as those of another pair."""
+    """Pairs differ by a factor of up to three, but both sides of a pair change alike."""
     drift = np.repeat(np.exp(np.random.default_rng(35).normal(0, 1, 20)), len(POINTS))
     sides = [side(POINTS, (1, 1, 1, factor), seed=place) for place, factor in enumerate((1, 0.8))]
     for some in sides:

@@ -83,7 +83,7 @@ def test_google_benchmark_export_has_the_numbers_of_the_rows(google, directory, 
     summed = {one["aggregate_name"]: one["real_time"] for one in google["benchmarks"]
               if one["run_name"] == name and one["run_type"] == "aggregate"}  # fmt: skip
     assert (summed["mean"], summed["cv"]) == pytest.approx((np.mean(times), np.std(times, ddof=1) / np.mean(times)))
-    # Names of older rows are unchanged; with two experiments, names start with that of the experiment.
+    # Names of older rows are unchanged; with two experiments, names start with the experiment's name.
     out = tmp_path / "both.json"
     closed = rows.params(arrivals="closed", rate=0, trace_file="none")
     both = folder(rows.cell(closed), other_rows.launches(1))

@@ -127,7 +127,7 @@ def test_last_row_decides_stability_for_one_run_but_not_for_two(read, folder):
     assert stability.rule(catalogue.merged([rows.CATALOGUE]).experiment("feeding")) == rule
 
 
-# --- advice, costs and conduct
+# --- advice, costs and measurement quality
 
 
 @pytest.fixture
@@ -205,13 +205,13 @@ def test_cost_refers_to_the_peak_and_includes_measured_watts(read):
     ([{"reason": reason, "repetitions": 5} for reason in ("precise", "precise", "time limit", "repetitions")],
      "2 of 3 points met it, 1 ended at the time limit."),
 ])  # fmt: skip
-def test_conduct_counts_points_by_stop_reason(read, stops, expected):
+def test_measurement_quality_counts_points_by_stop_reason(read, stops, expected):
     some = [rows.cell(rows.params(window=window)) | ({"stop": stop} if stop else {}) for window, stop in enumerate(stops, 1)]
     text = " ".join(block.text for block in measurement_quality.blocks(read(some)))
     assert expected in text and bool(text) == bool(expected)
 
 
-def test_conduct_counts_disturbed_repetitions(read):
+def test_measurement_quality_counts_disturbed_repetitions(read):
     busy = rows.machine() | {"disturbances": ["2 other cores were busy"]}
     kept, left_out = rows.cell(rows.params(), 1, machine=busy), disturbed([rows.cell(rows.params(), machine=busy)])
     text = " ".join(block.text for block in measurement_quality.blocks(read(left_out, kept, rows.cell(rows.params(), 2))))

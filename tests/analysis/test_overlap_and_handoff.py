@@ -168,7 +168,7 @@ def by_size(way: str, *times, use: str = "cached") -> list[dict]:
     # The best way was not measured at 1 MiB, so another way's lead there does not count.
     ([by_size("store", FAST, FAST, None, FAST), by_size("shm_pinned", *[SLOW] * 4)], "store is cheapest from 1 KiB to 64 MiB."),
     ([by_size("redis_value", FAST, FAST, FAST, None), by_size("store", *[SLOW] * 4),
-      [skipped(handoff("redis_value", 64 * MI), "a value in Redis has at most 512 MiB")]],  # cannot be measured at this size
+      [skipped(handoff("redis_value", 64 * MI), "a Redis value cannot exceed 512 MiB")]],  # cannot be measured at this size
      "redis_value is cheapest from 1 KiB to 1 MiB. Only store was measured at 64 MiB."),
 ])  # fmt: skip
 def test_sentences_state_the_sizes_at_which_each_way_is_cheapest(hands, some, sentence):

@@ -57,7 +57,7 @@ def test_bounds_are_written_in_words(bound, expected, ceiling):
     assert (bounds.words(bound), bounds.ceiling(bound)) == (expected, ceiling)
 
 
-def test_interval_has_its_unit_only_once():
+def test_interval_names_its_unit_once():
     assert units.spread(units.nanoseconds, 3400, 3300, 3500) == "3.40 µs (3.30–3.50)"
     assert units.spread(units.nanoseconds, 1000, 990, 1100) == "1.00 µs (990 ns–1.10 µs)"
     assert units.spread(units.nanoseconds, 3400, 3400, 3400) == "3.40 µs"

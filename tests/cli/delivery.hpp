@@ -124,7 +124,7 @@ class DeliveryTest : public testing::TestWithParam<std::string> {
     Ledger ledger(server_->socket(), GetParam());
     ledger.start_sending(kPerSecond, words_);
     std::this_thread::sleep_for(Seconds(0.1));
-    // This is less than the server uses, so it rejects every write.
+    // This is less memory than the server uses, so the server rejects every write.
     server_->command({"CONFIG", "SET", "maxmemory", "1mb"});
     std::this_thread::sleep_for(Seconds(1));
     server_->command({"CONFIG", "SET", "maxmemory", "0"});

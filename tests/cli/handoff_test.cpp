@@ -77,7 +77,7 @@ TEST_F(HandoffCommand, ImpossiblePointsStateTheReason) {
   };
   EXPECT_NE(why("ipc_vmm", {}).find("it shares a GPU's memory"), std::string::npos) << why("ipc_vmm", {});
   EXPECT_NE(why("store", {"--to", "other"}).find("this machine has no second GPU"), std::string::npos);
-  EXPECT_NE(why("redis_value", {"--bytes", "1Gi"}).find("a value in Redis has at most 512 MiB"), std::string::npos);
+  EXPECT_NE(why("redis_value", {"--bytes", "1Gi"}).find("a Redis value cannot exceed 512 MiB"), std::string::npos);
   EXPECT_NE(why("shm_copy", {"--bytes", "8Gi", "--tensors", "4"}).find("more than the 16 GiB allowed"),
             std::string::npos);
   EXPECT_EQ(why("carrier_pigeon", {}).substr(0, 2), "2 ");

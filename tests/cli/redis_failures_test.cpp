@@ -13,7 +13,7 @@ Words run_list(const RedisServer& server, Words more = {}) {
   words.insert(words.end(), more.begin(), more.end());
   return words;
 }
-/// Waits until workers call BRPOP or XREADGROUP, which nothing does before the cell.
+/// Waits until workers call BRPOP or XREADGROUP, which no client calls before the cell.
 bool await_cell(RedisServer& server) {
   return await([&] { return server.calls_of("brpop") > 0 || server.calls_of("xreadgroup") > 0; });
 }

@@ -147,8 +147,8 @@ class OtherResume : public Resume {
     fs::copy(place_ / "finished", place_ / "out");
     before_ = read_text(rows());
   }
-  /// Checks that the resume is rejected, that the message has all of `said`, that the rows are unchanged, and that
-  /// `--resume-anyway` accepts it.
+  /// Checks that the resume is rejected, that the message contains all of `said`, that the rows are unchanged, and that
+  /// `--resume-anyway` accepts the folder.
   void expect_rejected(const Words& arguments, const Words& said) {
     const Outcome outcome = place_.run(arguments);
     EXPECT_EQ(outcome.code, 2) << outcome.err;
@@ -210,7 +210,7 @@ TEST_F(OtherResume, EditedSpecInTheFolderIsRejected) {
   write_text(place_ / "out" / "spec.json", spec);
   expect_rejected({"sweep", "--resume", "out", "--device", "cpu"}, {"spec.json", "edited"});
   EXPECT_EQ(place_.run({"sweep", "--resume", "out", "--device", "cpu"}).code, 0)
-      << "--resume-anyway has accepted the edited spec";
+      << "the edited spec must be accepted once --resume-anyway has accepted it";
 }
 
 TEST_F(OtherResume, ResumeAnywayRequiresResume) {

@@ -67,7 +67,7 @@ TEST_F(Run, TraceShowsTheStagesOfEverySampledMessage) {
   }
   const Json& latency = row.at("figures").at("latency_ns");
   const double whole_us = latency.at("mean").get<double>() * latency.at("samples").get<double>() / 1e3;
-  // Stages of different messages overlap, those of one message do not.
+  // Stages of different messages overlap; stages of one message do not.
   EXPECT_NEAR(total_us, whole_us, 0.05 * whole_us);
   EXPECT_EQ(trace.at("otherData").at("params"), row.at("params"));
 }

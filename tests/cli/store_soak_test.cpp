@@ -64,7 +64,7 @@ void act(Store& store, std::mt19937& random, std::vector<Tensor>& held, Counts& 
       held.push_back(store.get(name));
   }
   for (const Tensor& tensor : held) {
-    if (tensor.version() == 0) continue;  // its creator has not written it yet or was killed
+    if (tensor.version() == 0) continue;  // the creator has not written the tensor yet or was killed
     if (!holds(tensor, mark_of(tensor.generation()))) ++counts.wrong;
     ++counts.read;
   }
@@ -247,7 +247,7 @@ TEST_F(StoreSoak, KilledClientsLeaveNoLeasesOrMemory) {
   EXPECT_EQ(counts_->wrong, 0u);
   EXPECT_GT(counts_->made, 0u);
   EXPECT_GT(counts_->read, 0u);
-  std::printf("a death is known after %.1f ms at most; ", 1e3 * until_known.back());
+  std::printf("a death is detected after at most %.1f ms; ", 1e3 * until_known.back());
   tell();
 }
 

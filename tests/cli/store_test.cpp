@@ -372,7 +372,7 @@ TEST_F(StoreWithRedis, MirrorIsRewrittenAfterRedisRestarts) {
     server_->process().wait();
     store.create("meanwhile" + std::to_string(round), {Dtype::u8, {1}, {}});
     EXPECT_EQ(store.stat("before").bytes, 1u) << "clients must not wait for the server";
-    server_->kill_and_start();  // empty, because it saves nothing
+    server_->kill_and_start();  // the server is empty, because it saves nothing
     ASSERT_TRUE(await([&] { return server_->integer({"SCARD", "p:tensors"}) == 2 + round; })) << daemon->err();
     EXPECT_EQ(hash_of("meanwhile" + std::to_string(round))["bytes"], "1");
   }

@@ -66,7 +66,7 @@ TEST_F(GpuClock, ClockIsSharedByEventsAndKernels) {
     const double queued = at(map.to_host(before->ready_ns())), done = at(map.to_host(after->ready_ns()));
     std::printf("ns since begin: event %.0f, kernel %.0f to %.0f, event %.0f, host %.0f\n", queued, start, stop, done,
                 at(end));
-    const double slack = map.within_ns() + 2500;  // the anchor of an event is only accurate to one launch
+    const double slack = map.within_ns() + 2500;  // an event's anchor is accurate only to one launch
     EXPECT_GT(queued, -slack);
     EXPECT_GT(start, queued - slack);
     EXPECT_GE(stop, start);

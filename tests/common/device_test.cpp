@@ -48,7 +48,7 @@ TEST(CpuStream, WaitsOnlyForTheRecordingBeforeTheWait) {
   const Task read_step([&](const BatchView&) { seen = step.load(); });
   const auto event = device->event();
   const auto first = device->stream(), second = device->stream();
-  EXPECT_TRUE(event->ready());  // an event that was never recorded makes no stream wait
+  EXPECT_TRUE(event->ready());  // an event that was never recorded blocks no stream
   second->wait(*event);
   second->synchronize();
   first->launch(slow, {}, 0);

@@ -26,7 +26,8 @@ struct Slot {
   std::vector<std::byte> read;
 };
 
-/// A message whose bytes differ from each other and from those of other ids; 4 bytes after its last unit are readable.
+/// A message whose bytes differ from one another and from those of messages with other ids. The 4 bytes after its last
+/// unit are readable.
 std::vector<std::byte> message_of(std::uint64_t id, std::uint32_t length) {
   std::vector<std::byte> message(stride_of(length) + sizeof(Unit));
   for (std::size_t i = sizeof(Header); i < message.size(); ++i) message[i] = static_cast<std::byte>(7 * i + id);
@@ -136,7 +137,7 @@ TEST(Flags, OversizedHeaderIsReadOnlyToTheEndOfTheSlot) {
     auto message = message_of(9, kLongest);
     reinterpret_cast<Header*>(message.data())->length = claimed;
     const std::byte guard{0xA5};
-    slot.read.resize(slot.units * kUnitData + sizeof(Unit::flag));  // the most that may be written
+    slot.read.resize(slot.units * kUnitData + sizeof(Unit::flag));  // the maximum that may be written
     slot.read.push_back(guard);
     store_flagged(slot.slot.data(), 7, message.data(), slot.units);
     ASSERT_EQ(slot.load(7), Flagged::complete) << claimed;

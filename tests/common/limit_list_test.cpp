@@ -1,6 +1,10 @@
 #include "common/limits/limit_list.hpp"
 
 #include <gtest/gtest.h>
+#include <spdlog/sinks/sink.h>
+#include <spdlog/spdlog.h>
+
+#include <memory>
 
 #include "common/error.hpp"
 
@@ -36,6 +40,34 @@ TEST(LimitList, SkipsFailedReadings) {
     });
   }
   EXPECT_EQ(list.limits().at(0).readings.size(), 2u);
+}
+
+/// Keeps the texts of all messages.
+struct KeptMessages final : spdlog::sinks::sink {
+  void log(const spdlog::details::log_msg& message) override {
+    texts.emplace_back(message.payload.data(), message.payload.size());
+  }
+  void flush() override {}
+  void set_pattern(const std::string&) override {}
+  void set_formatter(std::unique_ptr<spdlog::formatter>) override {}
+  std::vector<std::string> texts;
+};
+
+TEST(LimitList, WarnsOncePerCause) {
+  const auto kept = std::make_shared<KeptMessages>();
+  const auto usual = spdlog::default_logger();
+  spdlog::set_default_logger(std::make_shared<spdlog::logger>("test", kept));
+  LimitList list;
+  for (int round = 0; round < 5; ++round) {
+    list.begin_round();
+    for (const char* name : {"a_ns", "b_ns"}) list.add({.name = name}, []() -> double { throw Failure("no program"); });
+    list.add({.name = "c_ns"}, []() -> double { throw Failure("no room"); });
+  }
+  spdlog::set_default_logger(usual);
+  ASSERT_EQ(kept->texts.size(), 2u);
+  EXPECT_NE(kept->texts[0].find("a_ns is left out: no program"), std::string::npos) << kept->texts[0];
+  EXPECT_NE(kept->texts[1].find("c_ns is left out: no room"), std::string::npos) << kept->texts[1];
+  EXPECT_TRUE(list.limits().empty());
 }
 
 TEST(LimitList, ListsLimitsWithoutMeasuring) {

@@ -222,7 +222,7 @@ class Depot final : public Service {
   }
   void add_limits(LimitList& limits) override {
     limits.add({"depot_round_trip_ns", Quantity::nanoseconds, service_scope("depot"),
-                "query of an empty list's length over one connection, median"},
+                "median round trip of a length query for an empty list over one connection"},
                [this] {
                  Client client(address_);
                  return median_ns(

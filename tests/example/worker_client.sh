@@ -16,8 +16,9 @@ stop() {   # stops the worker first, which finishes its tasks, and then the serv
     kill "${pids[i]}" 2>/dev/null || true
     wait "${pids[i]}" || true
   done
-  # A popped answer exists only in this file, so the file is kept if anything went wrong.
-  if ((code != 0)) && [[ -e $answer ]] && (($(wc -c <"$answer") > 1)); then   # for no answer redis-cli prints a newline
+  # A popped answer exists only in this file, so the file is kept if anything went wrong. Without an answer, redis-cli
+  # prints only a newline.
+  if ((code != 0)) && [[ -e $answer ]] && (($(wc -c <"$answer") > 1)); then
     echo "the answer is kept in $answer" >&2
   else
     rm -rf "$place"

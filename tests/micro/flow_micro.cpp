@@ -5,8 +5,8 @@
 #include "experiments/feeding/flow.hpp"
 #include "tests/support/given_queue.hpp"
 
-/// The load generator's cost of collecting a result of 64 bytes. The producer published `run` messages at a time to one
-/// lane after another, so that results arrive in runs of consecutive ids.
+/// Time that the load generator takes to collect a 64-byte result. The producer published `run` messages at a time to
+/// one lane after another, so that results arrive in runs of consecutive ids.
 namespace feedrate {
 namespace {
 

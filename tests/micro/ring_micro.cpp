@@ -6,7 +6,7 @@
 #include "common/error.hpp"
 #include "libraries/ring/lane_memory.hpp"
 
-/// The ring's cost to the host per message of 64 bytes. Only headers are written and read, not payloads, and one thread
+/// Host time that the ring takes per 64-byte message. Only headers are written and read, not payloads, and one thread
 /// plays all parts, so no cache line travels between cores or over a bus; a queue has that additional cost. Each part
 /// is timed alone, over all slots at once, with the clock stopped for the other parts, so that the cost of stopping the
 /// clock is negligible.

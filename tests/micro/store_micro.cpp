@@ -10,7 +10,7 @@
 #include "libraries/tensors/store/daemon.hpp"
 #include "libraries/tensors/store/mirror.hpp"
 
-/// The cost of the tensor store's operations to a client. By default the daemon is a thread of the same process and
+/// Cost of the tensor store's operations as seen by a client. By default the daemon is a thread of the same process and
 /// uses host memory; with FEEDRATE_STORE_SOCKET, the store that listens on that socket is measured.
 namespace feedrate::tensors {
 namespace {

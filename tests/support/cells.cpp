@@ -57,7 +57,7 @@ std::vector<Case> cases_for(const std::string& queue, const std::string& device)
       p.batch = 7;
     });
   }
-  for (const std::size_t payload : {0, 5, 112, 128, 129}) {  // at the edges of gpu_ring's flagged rings
+  for (const std::size_t payload : {0, 5, 112, 128, 129}) {  // sizes around the limits of gpu_ring's flagged rings
     add("lone_payload_" + std::to_string(payload), messages / 10, [=](Point& p) {
       p.payload = payload;
       p.window = 1;

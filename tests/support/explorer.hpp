@@ -36,8 +36,8 @@ struct ModelValue {
 struct ModelThread {
   std::string name;
   std::function<void()> body;
-  /// Threads with `alike` run the same code on the same words and are interchangeable: of the states that differ only
-  /// by swapping such threads, one is explored.
+  /// Threads with `alike` run the same code on the same words and are interchangeable: only one of the states that
+  /// differ by swapping such threads is explored.
   bool alike = false;
 };
 

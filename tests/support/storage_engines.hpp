@@ -16,7 +16,14 @@
 
 namespace feedrate::test {
 
-/// The checks that every storage engine must pass, on a device.
+/// The names of the engines that move blocks of files. Engines on devices have tests of their own.
+inline std::vector<std::string> file_engines() {
+  std::vector<std::string> names = storage::Engines::instance().list();
+  std::erase_if(names, [](const auto& name) { return storage::Engines::instance().get("", name).own_storage; });
+  return names;
+}
+
+/// The checks that every engine on files must pass, on a device.
 class EngineChecks {
  public:
   static constexpr std::uint64_t kKey = 77;

@@ -156,6 +156,27 @@ MUTATIONS = [
         "FmaChain*",
     ),
     Mutation(
+        "a PRP list names a page twice",
+        "variants/storage/nvme/prp.hpp",
+        "list.entries[at++] = page_bus(page);",
+        "list.entries[at++] = page_bus(page == 2 ? 1 : page);",
+        "Prp*:NvmeController.Moves*",
+    ),
+    Mutation(
+        "a completion that is not in flight is accepted",
+        "variants/storage/nvme/queue_pair.cpp",
+        "|| !flying_[state.id()].flies",
+        "",
+        "QueuePairByHand*",
+    ),
+    Mutation(
+        "queues from before a reset delete new ones",
+        "variants/storage/nvme/controller.cpp",
+        "id.generation != generation_ || ",
+        "",
+        "NvmeController.OldQueues*",
+    ),
+    Mutation(
         "a controller reads at the file's position",
         "variants/storage/ring_controller.cpp",
         'return "offset";',
@@ -179,7 +200,7 @@ MUTATIONS = [
     Mutation(
         "files that changed between cells are read",
         "experiments/storage/storage.cpp",
-        "if (found && !found->what_changed().empty()) found.reset();",
+        "!known->second->what_changed().empty() || ",
         "",
         "*Replaced*pread",
     ),

@@ -22,7 +22,7 @@ class Bounds {
 
   /// Limits the rate to this many messages per second.
   void rate(Expression messages_per_second) { rates_.push_back(std::move(messages_per_second)); }
-  /// `bytes` bytes per message are subject to the ceiling of this name, which is in bytes per second.
+  /// `bytes` bytes per message are subject to the ceiling with this name, which is in bytes per second.
   void bytes(const std::string& name, double bytes) { rate(ceiling_of(name) / given("bytes", bytes)); }
   /// Adds the minimum time for one part of a lone message's path.
   void time(Expression part) { time_ = time_ ? *time_ + std::move(part) : std::move(part); }
@@ -43,7 +43,7 @@ struct BoundedPoint {
   const Choices& choices;
   std::size_t in, out;  ///< bytes of a message and of its result, including headers
   std::size_t larger() const { return in > out ? in : out; }
-  /// Size in bytes of the larger one's slot, including padding.
+  /// Size in bytes of the slot for the larger of the two, including padding.
   double slot() const { return static_cast<double>(stride_of(larger() - sizeof(Header))); }
 };
 

@@ -12,7 +12,7 @@ inline constexpr auto kNoTransfer = "none";
 inline constexpr std::size_t kMaxPayload = std::size_t{64} << 20;     // bytes
 inline constexpr std::size_t kMaxSlotMemory = std::size_t{32} << 30;  // maximum pinned bytes per cell
 
-/// One point of the `feeding` experiment: a value for each of its axes, including those of the load. Sizes are in
+/// One point of the `feeding` experiment: a value for each of its axes, including the axes of the load. Sizes are in
 /// bytes, counts in messages.
 struct Point : LoadShape {
   std::string queue = "gpu_ring";

@@ -79,7 +79,7 @@ struct QueueConfig {
   /// but whose results are compared. May be empty.
   std::function<void(std::uint64_t first_id, const Messages&)> answers = {};
   WorkerMetrics* metrics = nullptr;  ///< counters of a worker in a separate process; may be null
-  bool resumed = false;              ///< for a worker in a separate process: it continues after losing its server
+  bool resumed = false;              ///< true if a worker in a separate process resumes after losing its server
 
   std::size_t in_stride() const { return stride_of(point.payload); }
   std::size_t out_stride() const { return stride_of(workload.result_bytes(point.payload)); }
@@ -128,8 +128,8 @@ struct QueueEntry {
   std::string description;
   Guarantee guarantee = {};
   bool uses_transfer = false;
-  std::string service = {};  ///< name of the service that it needs
-  bool resident = false;     ///< whether a resident kernel serves it
+  std::string service = {};  ///< name of the service that the queue needs
+  bool resident = false;     ///< whether a resident kernel serves the queue
   /// False if the queue transfers no messages. Its results have no ids; comparing them only adds the usual cost.
   bool works = true;
   std::vector<Axis> axes = {};  ///< the queue's own axes

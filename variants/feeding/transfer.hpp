@@ -17,8 +17,8 @@ struct Batch {
   ConstMessages in;
   Messages out;  ///< the same number as `in`
   std::uint64_t tag = 0;
-  std::uint64_t order = 0;  ///< sequence number of the batch among those of its worker
-  /// Requests the times, in ns of the device's clock, at which the copies completed; 0 for a copy that does not exist.
+  std::uint64_t order = 0;  ///< sequence number of the batch within its worker
+  /// Whether to record when the copies completed, in ns of the device's clock; a copy that does not exist leaves 0.
   bool timed = false;
   std::uint64_t copied_in = 0, copied_out = 0;
   StageRecorder recorder = {};  ///< for the kernel, if some of the messages are sampled
@@ -33,7 +33,7 @@ class Transfer {
   virtual bool submit(const Batch&) = 0;
   /// Returns a batch whose results have arrived, if there is one. Batches may be returned in any order.
   virtual std::optional<Batch> poll() = 0;
-  /// Sends batches that wait to be grouped with others, because the submitter has no further batch.
+  /// Sends batches that are waiting to be grouped with others, because the submitter has no more batches.
   virtual void flush() {}
   /// The values chosen for axes that the point left open; stored in the row.
   virtual Choices choices() const { return {}; }
@@ -47,12 +47,12 @@ struct TransferConfig {
   unsigned block;
   Values own = {};  ///< values of the transfer's own axes
   Limits limits = {};
-  const Point* point = nullptr;  ///< for transfers whose choices depend on it; may be null
+  const Point* point = nullptr;  ///< for transfers whose choices depend on the point; may be null
 };
 
-/// The time for a batch according to the machine's limits, from which `auto` chooses.
+/// The time for a batch according to the machine's limits; `auto` compares these times.
 struct BatchTime {
-  /// Time until the next batch can follow: the longest of the times of the worker's thread, the bus and the GPU.
+  /// Time until the next batch can follow: the longest of the times that the worker's thread, the bus and the GPU need.
   double busy_ns;
   /// Time from the first call until the results have arrived, with nothing else in flight.
   double lone_ns;

@@ -15,7 +15,7 @@ inline std::size_t chunk_bytes(const tensors::ChunkMemory& memory, std::size_t b
   return (bytes + unit - 1) / unit * unit;
 }
 
-/// `Way` has a static memory(setting, user), which returns the kind of memory, used by the GPU `user`.
+/// `Way` has a static function memory(setting, user) that returns the kind of memory; the GPU `user` accesses it.
 template <class Way>
 class IpcExporter final : public Exporter {
  public:

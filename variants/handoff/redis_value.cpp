@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kMaxBytes = std::size_t{512} << 20;  // Redis's default limit for a value
 
-/// The parts of both sides.
+/// The members that both sides share.
 struct RedisSide {
   explicit RedisSide(const Config& config)
       : setting_(config.setting), redis_(setting_.address), memory_(config.device, setting_.bytes) {}
@@ -80,7 +80,7 @@ const WayRegistration registered(
      .copies = {.device_of_reader = 1, .host = 2, .host_of_reader = 1, .moves_over_bus = 2},
      .service = "redis",
      .why_unsupported =
-         [](const Setting& setting) { return setting.bytes > kMaxBytes ? "a value in Redis has at most 512 MiB" : ""; },
+         [](const Setting& setting) { return setting.bytes > kMaxBytes ? "a Redis value cannot exceed 512 MiB" : ""; },
      .exporter = make<Exporter, RedisExporter>,
      .importer = make<Importer, RedisImporter>});
 

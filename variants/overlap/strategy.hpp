@@ -34,7 +34,7 @@ struct StrategyConfig {
 struct StrategyEntry {
   std::string description;
   std::vector<Axis> axes = {};  ///< the strategy's own axes
-  unsigned devices = 1;         ///< number of devices that it uses
+  unsigned devices = 1;         ///< number of devices that the strategy uses
   /// The waits that keep its work in order. If one of them is left out, items are corrupted.
   std::vector<std::string> waits = {};
   /// Number of item buffers between two stages, which determines the device memory that it needs.

@@ -1,24 +1,30 @@
 #pragma once
 #include <cstddef>
-#include <deque>
 #include <exception>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "common/device/device.hpp"
 
 namespace feedrate::storage {
 
-/// Copies between host and device memory, on several streams in turn. No call waits for a copy: an event follows each
-/// group of copies, and the groups of a stream end in order. Requests are identified by slots.
+/// Help of the axis `streams` that engines with copies share.
+inline constexpr const char* kStreamsHelp = "groups of copies that run at once, each on a stream";
+
+/// Copies between host and device memory, in groups. A copy starts at once if few groups run; otherwise it joins the
+/// next group, so that the copy engine does not pause between small copies. No call waits for a copy. Requests are
+/// identified by slots.
 class Copies {
  public:
-  Copies(Device& device, std::size_t streams, Direction direction)
-      : device_(device), direction_(direction), lanes_(streams) {
-    for (Lane& lane : lanes_) lane.stream = device.stream();
+  /// `groups`: number of groups that run at once, each on its own stream. `joins`: neighbouring blocks become one copy,
+  /// which the device allows if all host memory was pinned at once.
+  Copies(Device& device, std::size_t groups, Direction direction, bool joins = true)
+      : device_(device), direction_(direction), joins_(joins), lanes_(groups) {
+    for (Lane& lane : lanes_) lane = {device.stream(), device.event(), {}};
   }
-  /// Waits for all copies.
+  /// Waits for the copies that run.
   ~Copies() {
     for (Lane& lane : lanes_) {
       try {
@@ -30,54 +36,71 @@ class Copies {
   Copies(const Copies&) = delete;
   Copies& operator=(const Copies&) = delete;
 
-  /// Queues a group of copies, for which the requests in `slots` wait.
-  void start(std::span<const Copy> copies, std::span<const std::size_t> slots) {
-    Lane& lane = lanes_[next_++ % lanes_.size()];
-    if (copies.size() > 1 && device_.copies_in_batches()) {
-      lane.stream->copy_batch(copies, direction_);
-    } else {
-      for (const Copy& copy : copies) {
-        if (direction_ == Direction::to_device) lane.stream->copy_to_device(copy.to, copy.from, copy.bytes);
-        if (direction_ == Direction::to_host) lane.stream->copy_to_host(copy.to, copy.from, copy.bytes);
+  /// Adds copies, for which the request in `slot` waits, to the next group.
+  void add(std::span<const Copy> copies, std::size_t slot) {
+    for (const Copy& copy : copies) {
+      if (joins_ && !waiting_.empty() && follows(copy, waiting_.back())) {
+        waiting_.back().bytes += copy.bytes;
+      } else {
+        waiting_.push_back(copy);
       }
     }
-    if (spare_.empty()) spare_.push_back(device_.event());
-    lane.groups.push_back({std::move(spare_.back()), {slots.begin(), slots.end()}});
-    spare_.pop_back();
-    lane.stream->record(*lane.groups.back().event);
-    running_ += slots.size();
+    slots_.push_back(slot);
   }
-  void start(const Copy& copy, std::size_t slot) { start({&copy, 1}, {&slot, 1}); }
-  /// Calls `use(slot)` for each slot whose group has ended.
+  void add(const Copy& copy, std::size_t slot) { add({&copy, 1}, slot); }
+  /// Starts the group that was added if fewer than the maximum number of groups run.
+  void start() {
+    if (slots_.empty()) return;
+    for (Lane& lane : lanes_) {
+      if (!lane.slots.empty()) continue;
+      if (waiting_.size() > 1 && device_.copies_in_batches()) {
+        lane.stream->copy_batch(waiting_, direction_);
+      } else {
+        for (const Copy& copy : waiting_) {
+          if (direction_ == Direction::to_device) lane.stream->copy_to_device(copy.to, copy.from, copy.bytes);
+          if (direction_ == Direction::to_host) lane.stream->copy_to_host(copy.to, copy.from, copy.bytes);
+        }
+      }
+      lane.stream->record(*lane.ended);
+      lane.slots.swap(slots_);
+      waiting_.clear();
+      return;
+    }
+  }
+  /// Calls `use(slot)` for each slot whose copies have ended, and starts the next group.
   template <class Use>
   void poll(Use&& use) {
     for (Lane& lane : lanes_) {
-      while (!lane.groups.empty() && lane.groups.front().event->ready()) {
-        Group group = std::move(lane.groups.front());
-        lane.groups.pop_front();
-        running_ -= group.slots.size();
-        for (const std::size_t slot : group.slots) use(slot);
-        spare_.push_back(std::move(group.event));
-      }
+      if (lane.slots.empty() || !lane.ended->ready()) continue;
+      ended_.swap(lane.slots);
+      start();
+      for (const std::size_t slot : ended_) use(slot);
+      ended_.clear();
     }
+    start();
   }
   /// Number of slots whose copies are not known to have ended.
-  std::size_t running() const { return running_; }
+  std::size_t running() const {
+    std::size_t count = slots_.size();
+    for (const Lane& lane : lanes_) count += lane.slots.size();
+    return count;
+  }
 
  private:
-  struct Group {
-    std::unique_ptr<Event> event;
-    std::vector<std::size_t> slots;
-  };
   struct Lane {
     std::unique_ptr<Stream> stream;
-    std::deque<Group> groups;
+    std::unique_ptr<Event> ended;
+    std::vector<std::size_t> slots;  // empty: no group runs
   };
+  static bool follows(const Copy& copy, const Copy& before) {
+    return copy.to == before.to + before.bytes && copy.from == before.from + before.bytes;
+  }
   Device& device_;
   Direction direction_;
-  std::vector<std::unique_ptr<Event>> spare_;
+  bool joins_;
   std::vector<Lane> lanes_;
-  std::size_t next_ = 0, running_ = 0;
+  std::vector<Copy> waiting_;  // the next group
+  std::vector<std::size_t> slots_, ended_;
 };
 
 }  // namespace feedrate::storage

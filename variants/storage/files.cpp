@@ -13,26 +13,6 @@
 
 namespace feedrate::storage {
 
-Descriptor::Descriptor(const std::string& path, int flags)
-    : descriptor_(::open(path.c_str(), flags | O_CLOEXEC, 0600)) {
-  if (descriptor_ >= 0) return;
-  const int error = errno;
-  const bool direct = error == EINVAL && (flags & O_DIRECT) != 0;
-  throw Failure(fmt::format("cannot open {}: {}{}", path, std::strerror(error),
-                            direct ? "; its file system does not support O_DIRECT" : ""));
-}
-
-Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
-  std::swap(descriptor_, other.descriptor_);
-  return *this;
-}
-
-Descriptor::~Descriptor() {
-  if (descriptor_ >= 0) ::close(descriptor_);
-}
-
-int Descriptor::release() { return std::exchange(descriptor_, -1); }
-
 OpenFiles::OpenFiles(const EngineConfig& config)
     : files_(config.files),
       flags_(config.operation == Operation::read ? O_RDONLY : O_RDWR),

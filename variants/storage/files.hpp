@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "variants/storage/descriptor.hpp"
 #include "variants/storage/engine.hpp"
 
 namespace feedrate::storage {
@@ -16,24 +17,6 @@ inline constexpr std::size_t kDirectAlignment = 4096;
 constexpr std::size_t rounded_up(std::size_t bytes, std::size_t multiple) {
   return (bytes + multiple - 1) / multiple * multiple;
 }
-
-/// An open file descriptor.
-class Descriptor {
- public:
-  Descriptor() = default;
-  /// Throws Failure with the path and the reason.
-  Descriptor(const std::string& path, int flags);
-  Descriptor(Descriptor&& other) noexcept : descriptor_(other.release()) {}
-  Descriptor& operator=(Descriptor&& other) noexcept;
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor();
-  int get() const { return descriptor_; }
-
- private:
-  int release();
-  int descriptor_ = -1;
-};
 
 /// Files as an engine opens them: with O_DIRECT if the point requests it, and a second time without it, for the parts
 /// of requests that O_DIRECT does not allow.

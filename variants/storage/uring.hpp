@@ -1,11 +1,19 @@
 #pragma once
 #include <liburing.h>
 
+#include <cstddef>
 #include <string>
 
 #include "common/error.hpp"
 
 namespace feedrate::storage {
+
+/// Whether the kernel's workers run each request (IOSQE_ASYNC), so that cached blocks are copied on several cores.
+/// `punt`: "yes", "no" or "auto": if blocks are cached, and large enough to be worth a worker.
+inline bool punts(const std::string& punt, bool direct, std::size_t block) {
+  constexpr std::size_t kWorthAWorker = std::size_t{64} << 10;
+  return punt == "yes" || (punt == "auto" && !direct && block >= kWorthAWorker);
+}
 
 /// A ring of requests to the kernel.
 class Uring {

@@ -1,4 +1,4 @@
-"""Percentiles of the response time and of the service time of an open load, for all variants at one rate."""
+"""Percentiles of response time and service time under open load, for all variants at one rate."""
 
 import numpy as np
 

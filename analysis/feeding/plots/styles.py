@@ -54,7 +54,7 @@ class Styles:
             }
 
     def figure(self, width: float, height: float, rows: int = 1, columns: int = 1, **options) -> tuple[Figure, list]:
-        """A figure and its axes, row by row. The size is that of the wide layout, in inches."""
+        """A figure and its axes, row by row. The size refers to the wide layout, in inches."""
         if not self.narrow:
             return new_figure(width, height, rows, columns, **options)
         if options.get("sharey") == "row":

@@ -1,4 +1,4 @@
-"""Response time and throughput against the time for which a batch is held back."""
+"""Response time and throughput against the batch timeout."""
 
 from itertools import cycle
 

@@ -25,7 +25,7 @@ def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
         return Drawing(NAME, TITLE, "", None, MISSING)
     chosen = choose.main_work(measured)
     windows = chosen.groupby("payload_bytes")["window"].nunique()
-    payload = int(windows[windows == windows.max()].index.min())  # the smallest of those with the most windows
+    payload = int(windows[windows == windows.max()].index.min())  # the smallest payload with the most windows
     chosen = chosen[chosen["payload_bytes"] == payload]
     figure, panels = styles.figure(12, 4.6, columns=3, sharey=True)
     for variant, points in by_variant(chosen):

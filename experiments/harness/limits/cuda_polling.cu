@@ -31,8 +31,8 @@ constexpr unsigned kLoneSlots = 64;  // enough that each message is written to l
 /// Distance between slots in units, rounded up to complete cache lines.
 constexpr unsigned lone_step(unsigned bytes) { return (units_of(bytes) + 7) / 8 * 8; }
 
-/// Returns lone messages, with every word plus one: a floor for any queue's lone messages. Each team polls its own copy
-/// of the slots and has one thread per unit. The slots have in-band ready flags (common/ring/flags.hpp).
+/// Returns lone messages, with one added to every word: a floor for any queue's lone messages. Each team polls its own
+/// copy of the slots and has one thread per unit. The slots have in-band ready flags (common/ring/flags.hpp).
 template <class Group>
 __device__ void answer_lone(const Group& team, const Unit* in, Unit* out, unsigned bytes, std::uint64_t trips,
                             std::uint64_t* next) {
@@ -141,7 +141,7 @@ double lone_message_ns(Device& device, unsigned bytes, unsigned pollers) {
   return median;
 }
 
-/// Median time in ns for `bytes` to a polling kernel and back, with each word plus one, for the fastest number of
+/// Median time in ns for `bytes` to a polling kernel and back, with one added to each word, for the fastest number of
 /// `pollers`. More pollers read the line more often, but the host must write a copy for each.
 double lone_message_ns(LimitProbe& probe, unsigned bytes, std::initializer_list<unsigned> pollers) {
   double shortest = std::numeric_limits<double>::infinity();

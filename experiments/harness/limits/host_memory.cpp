@@ -12,7 +12,7 @@
 
 /// Ceilings of host memory: the rates at which threads write and read it, in their nearest cache and beyond all caches.
 /// They bound the creation of messages and the comparison of results. The limits of one thread are for points with few
-/// producers, those of all cores for points with many.
+/// producers, and the limits of all cores are for points with many.
 namespace feedrate {
 namespace {
 

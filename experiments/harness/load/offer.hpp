@@ -21,7 +21,7 @@ Backlog backlog_of(std::span<const double> readings, double seconds);
 
 /// Longest time for a closed load's first window, in multiples of the phase's length.
 inline constexpr double kLongestRamp = 10;
-/// Seconds after the end of an open load's phase in which requests that are due are still submitted.
+/// Seconds for which due requests are still submitted after the end of an open load's phase.
 inline constexpr double kGraceSeconds = 1;
 
 /// Result of a timed phase of load. A request is the unit of load: a message, a read or a batch. Times are in ns.
@@ -67,7 +67,7 @@ class Endpoint {
 struct Offering {
   double seconds = 0.5;
   std::size_t window = 1;              ///< maximum number of requests in flight
-  const Schedule* schedule = nullptr;  ///< for open load; its `seconds` then replace those above
+  const Schedule* schedule = nullptr;  ///< for open load; the schedule's `seconds` then replace `seconds`
   double watchdog_seconds = 10;        ///< Failure if no request in flight ends for this long
   std::function<bool()> interrupted = [] { return false; };
 };

@@ -16,7 +16,7 @@ constexpr std::size_t kMaxSamples = 120;  // samples take up to 15 KB per row
 // Boost clocks of a healthy GPU under load vary by about 10 % with temperature and chip; a drop by a quarter has
 // another cause.
 constexpr double kLeastClock = 0.75;
-// Share of the CPU time that this process used. Repetitions on quiet machines agree to within about this much.
+// Relative to the CPU time that this process used. Repetitions on quiet machines agree to within about this much.
 constexpr double kMaxStolen = 0.02;
 // The kernel counts in ticks of 10 ms. One or two ticks may be due to the phase's alignment with them; three are not.
 constexpr double kLeastStolenSeconds = 0.025;
@@ -163,7 +163,7 @@ std::optional<std::string> throttled(const HostUse& host) {
 }
 
 /// Two spinning threads on one core take turns of milliseconds, until the scheduler moves one of them to an idle core.
-/// For tens of milliseconds both then seem slow. On few cores, threads share them on purpose. If the process may not
+/// Both then seem slow for tens of milliseconds. On few cores, threads share them on purpose. If the process may not
 /// use every core, it is unknown whether the idle cores are available to it.
 std::optional<std::string> crowded(const HostUse& host) {
   if (host.cores.size() <= kFewCores || host.allowed_cores != host.cores.size()) return std::nullopt;

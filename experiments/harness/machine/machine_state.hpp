@@ -29,8 +29,7 @@ struct Range {
 std::optional<Range> range_of(const MachineState&, std::optional<double> GpuSample::*value);
 /// Energy that the GPU used from the first to the last sample, according to its own counter.
 std::optional<double> energy_j(const MachineState&);
-/// Mean power: from the energy counter, which includes the time between samples, if there is one, else from the
-/// samples.
+/// Mean power: from the energy counter if there is one (it includes the time between samples), else from the samples.
 std::optional<double> power_w(const MachineState&);
 
 /// A row's `machine`, with the list of disturbances. Unknown values are left out. It contains at most 120 samples,

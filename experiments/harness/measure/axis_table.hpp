@@ -8,8 +8,7 @@
 
 namespace feedrate {
 
-/// All axes of an experiment in order, each with its owners: first the experiment's own axes, then those of its
-/// members.
+/// All axes of an experiment in order, each with its owners: first the experiment's own axes, then its members' axes.
 class AxisTable {
  public:
   struct Entry {

@@ -32,7 +32,7 @@ enum class Status { ok, invalid, unsustainable, failed, skipped };
 /// Machine-readable reason why a row is not ok; the row's `reason` is for human readers.
 enum class Cause {
   none,
-  disturbed,          ///< other activity on the machine disturbed it
+  disturbed,          ///< other activity on the machine disturbed the cell
   generator_bound,    ///< near the limit of the load generator alone
   generator_unknown,  ///< the limit of the load generator alone could not be measured
   generator,          ///< the load generator was late, or fell behind

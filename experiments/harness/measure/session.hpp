@@ -29,8 +29,8 @@ class LimitReadings {
   /// Sets a limit that an earlier run measured.
   void know(const std::string& name, double value) { values_[name] = value; }
 
-  /// Medians of the readings so far. If several limits share a name, the first one added counts: that of the session's
-  /// GPU.
+  /// Medians of the readings so far. If several limits share a name, the first one added counts, which is the limit of
+  /// the session's GPU.
   const Limits& values() const { return values_; }
   unsigned rounds() const { return rounds_; }
   /// Rows with all readings so far.
@@ -47,7 +47,7 @@ class LimitReadings {
   std::uint64_t round_took_ns_ = 0;  // duration of the last round
 };
 
-/// The scope as in rows and the catalogue.
+/// The scope in the format of rows and the catalogue.
 Json to_json(const Scope&);
 
 /// One invocation: an experiment on a device, the services that its points need, the limits after they are measured,
@@ -74,8 +74,8 @@ class Session {
   /// Host, GPU, versions, and the services in use at the first call. Determined once.
   const Json& environment();
 
-  /// Reads the limits of the device and of these points, and those of `more`, in `limit_rounds` rounds; returns their
-  /// rows. Later the limits are read again occasionally, before a cell.
+  /// Reads the limits of the device and of these points, and the limits that `more` adds, in `limit_rounds` rounds;
+  /// returns their rows. Later the limits are read again occasionally, before a cell.
   std::vector<Json> measure_limits(std::span<const Resolution>, const LimitReadings::Add& more = {});
   /// The limits' rows, with all readings so far.
   std::vector<Json> limit_rows() const;

@@ -13,7 +13,8 @@
 namespace feedrate {
 namespace {
 
-/// A percentile of a few messages is meaningless: a try needs this many times the reciprocal of the tail's share.
+/// A percentile of a few messages is meaningless. A try needs as many messages as this number divided by the tail's
+/// share.
 constexpr double kTails = 20;
 constexpr double kLongest = 10;  // longest try at low rates, in multiples of the requested seconds
 /// Share of a search's time that may be spent before its confirmation.

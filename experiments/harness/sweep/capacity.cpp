@@ -16,7 +16,7 @@ namespace {
 constexpr unsigned kMaxSteps = 12;     // outward steps for each end of the interval
 constexpr unsigned kMaxRounds = 3;     // rounds of bisecting and judging
 constexpr double kWide = 6;            // steps of the resolution between the two rates; a smaller gap may be noise
-constexpr unsigned kMaxDisturbed = 6;  // consecutive disturbed tries of a rate after which it is undecided
+constexpr unsigned kMaxDisturbed = 6;  // consecutive disturbed tries of a rate after which the rate is undecided
 
 const char* why_missed(const std::vector<Probe>& probes, std::uint64_t rate) {
   const auto missed = std::find_if(probes.begin(), probes.end(),

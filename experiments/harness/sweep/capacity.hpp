@@ -44,7 +44,7 @@ struct Slo {
   /// The row's value; none if the row has no such figure.
   std::optional<double> value_of(const Json& row) const { return figure_of(row, figure + "." + percentile); }
 };
-/// Throws BadInput for `--slo`.
+/// Throws BadInput naming `--slo`.
 Slo parse_slo(const std::string& text);
 
 /// One try of a rate in messages per second.
@@ -57,10 +57,11 @@ struct Probe {
 };
 
 /// Judges the row of a cell that was measured at `rate`. A late generator makes response times longer, never shorter,
-/// so its tries count like all others. `prompt` is the JSON pointer to the percentiles without its lag.
+/// so tries with a late generator count like all others. `prompt` is the JSON pointer to the percentiles without its
+/// lag.
 Probe judge(std::uint64_t rate, const Json& row, const Slo&, const std::string& prompt = {});
 
-/// Result of all tries of one rate in one part of a search.
+/// Outcome of all tries at one rate in one part of a search.
 struct Judged {
   std::uint64_t rate = 0;
   unsigned part = 0;  ///< 0: the search; 1: its confirmation

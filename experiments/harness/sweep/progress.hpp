@@ -22,7 +22,7 @@ class Labels {
 };
 
 /// Progress of a sweep on stderr: one line per cell, with the figures first, followed by the reason if the cell is not
-/// ok. On a terminal a line has at most 80 columns, and the next line overwrites that of an ok cell; in a file all
+/// ok. On a terminal a line has at most 80 columns, and the next line overwrites the line of an ok cell; in a file all
 /// lines are complete.
 class Progress {
  public:

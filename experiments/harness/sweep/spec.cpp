@@ -257,8 +257,8 @@ class Parts {
   }
 
   /// Sets the start of a search: the given values and, on other axes, the default value if the search includes it, else
-  /// the first value. If the constraints reject this point, axes are set to their first values one after another, those
-  /// of `given` before the others. Returns false if the constraints allow none of these points.
+  /// the first value. If the constraints reject this point, axes are set to their first values one after another,
+  /// starting with the axes of `given`. Returns false if the constraints allow none of these points.
   bool find_start(Search& search, const Values& given) const {
     const auto first = [&](const AxisValues& each) { return axes_.axis(each.axis).read(each.values.front()); };
     for (const AxisValues& each : search.free) {

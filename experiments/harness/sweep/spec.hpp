@@ -37,9 +37,9 @@ struct Search {
 /// The points of a part with `search` are not measured. Each is the start of a search for the best settings, and the
 /// search's result is measured like a point. The search varies the axes of `search` and those that the point's queue
 /// and transfer offer (with the values of `search`, if it has them too), except the axes of the part itself. It begins
-/// at the values of `start`, which are added to those of `search`, and at the default values of all other axes. If a
-/// constraint rejects that point, axes are set to their first values, those of `start` before others, until the point
-/// is allowed.
+/// at the values of `start`, which are added to the values of `search`, and at the default values of all other axes. If
+/// a constraint rejects that point, axes are set to their first values, starting with the axes of `start`, until the
+/// point is allowed.
 struct Spec {
   std::string name, description;
   std::shared_ptr<const ExperimentInfo> info;  ///< the experiment

@@ -36,7 +36,7 @@ struct GpuUse {
     std::uint64_t count = 0;
     double mean_ns = 0;
     std::uint64_t p50_ns = 0, p99_ns = 0, longest_ns = 0;
-  } gaps;  ///< including those before the first work and after the last
+  } gaps;  ///< including the gaps before the first work and after the last
 };
 /// Use of the GPU from `begin_ns` to `end_ns`; activities are clipped to this period. All zero if the period is empty.
 GpuUse gpu_use(std::span<const Activity>, std::uint64_t begin_ns, std::uint64_t end_ns);

@@ -34,7 +34,7 @@ class Arena {
   Place take(std::size_t bytes);
   /// Zeroes and frees a piece.
   void give_back(const Place& place);
-  /// Frees empty shared chunks, except those that another process maps, which the next small pieces reuse. With
+  /// Frees empty shared chunks, but keeps chunks that another process maps; the next small pieces reuse them. With
   /// `keep_one` it also keeps one chunk, so that alternating creates and deletes do not allocate and free a chunk each
   /// time.
   void trim(bool keep_one = true);

@@ -48,7 +48,7 @@ struct Daemon::Connection {
   std::optional<Answer> unsent;
   Clock::time_point stalled_at;  // when `unsent` was set
   std::string awaited;           // name of the tensor that the client waits for
-  Clock::time_point until;       // the timeout of a wait; when departing, the time at which its leases end
+  Clock::time_point until;       // the timeout of a wait; when departing, the time at which the client's leases end
   bool departing = false;
 };
 
@@ -224,7 +224,7 @@ void Daemon::serve(Connection& connection, std::string_view text) {
     connection.awaited = request.name;
     connection.until =
         Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-    watch(connection.socket.get(), EPOLLRDHUP, socket_tag(connection.id), true);  // only the closing of the socket
+    watch(connection.socket.get(), EPOLLRDHUP, socket_tag(connection.id), true);  // wakes only when it closes
     try {
       table_.stat(request.name);
       answer_waiters(request.name);

@@ -92,9 +92,9 @@ Mirror::~Mirror() {
   }
 }
 
-/// Two stores with one prefix would remove each other's tensors, so a claim is one step on the server and lapses unless
-/// it is renewed. A store on this host that no longer listens is dead. A store on another host is known to be dead only
-/// once its claim has lapsed.
+/// Two stores with one prefix would remove each other's tensors, so a prefix is claimed in one step on the server, and
+/// the claim lapses unless it is renewed. A store on this host that no longer listens is dead. A store on another host
+/// is known to be dead only once its claim has lapsed.
 Mirror::Claim Mirror::claim(redis::Connection& connection) const {
   const Identity& own = daemon_.identity();
   const std::string pid = std::to_string(getpid());

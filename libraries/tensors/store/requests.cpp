@@ -15,10 +15,10 @@ constexpr std::size_t kMaxListedBytes = std::size_t{48} << 10;
 
 std::string dumped(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-/// The answer with a lease, and with those of the memory's descriptors that the client lacks. A client keeps the
-/// descriptors of shared chunks and of parts of the board permanently, and that of a tensor's own chunk as long as it
-/// has a lease on that tensor. The answer is formatted directly as text for speed: a client that has mapped the memory
-/// before waits only for this.
+/// The answer with a lease and the memory's descriptors, except the ones that the client already has. A client keeps
+/// the descriptors of shared chunks and board parts permanently, and the descriptor of a tensor's own chunk as long as
+/// it has a lease on that tensor. The answer is formatted directly as text for speed: a client that has mapped the
+/// memory before waits only for this.
 Answer granted(Table& table, ClientId id, const Lease& lease) {
   const Description& about = lease.tensor;
   Answer answer;

@@ -23,8 +23,8 @@ struct Client {
   std::size_t created_bytes = 0;
   std::unordered_map<std::uint64_t, std::uint64_t> leases = {};  ///< generations by lease
   std::unordered_map<std::uint64_t, std::uint64_t> held = {};    ///< number of leases by generation
-  std::unordered_set<std::uint64_t> chunks = {};                 ///< shared chunks that it maps
-  std::unordered_set<std::uint64_t> parts = {};                  ///< parts of the board that it maps
+  std::unordered_set<std::uint64_t> chunks = {};                 ///< shared chunks that the client maps
+  std::unordered_set<std::uint64_t> parts = {};                  ///< parts of the board that the client maps
 };
 using ClientId = std::uint64_t;
 
@@ -39,8 +39,8 @@ struct TableLimits {
   std::size_t bytes_of_client = ~std::size_t{0};  ///< bytes of tensors that a client created and that are not freed yet
 };
 
-/// The state of a store and the rules of a tensor's life. The table uses no socket and no server, and is for one
-/// thread.
+/// The state of a store and the rules of a tensor's life. The table uses no socket and no server; only one thread may
+/// use it.
 ///
 /// A name refers to at most one tensor. A deleted tensor no longer has a name; its memory is freed with its last lease.
 class Table {
@@ -59,11 +59,11 @@ class Table {
   void note_chunk(ClientId id, std::uint64_t chunk) { clients_.at(id).chunks.insert(chunk); }
   void note_part(ClientId id, std::uint64_t part) { clients_.at(id).parts.insert(part); }
 
-  /// Creates a tensor, all zero. Throws AlreadyExists, OutOfMemory, LimitReached, BadInput.
+  /// Creates a tensor filled with zeros. Throws AlreadyExists, OutOfMemory, LimitReached, BadInput.
   Description create(std::optional<ClientId>, const std::string& name, const Layout&, const CreateOptions&);
-  /// Creates a tensor, all zero, that does not have its name yet. Only leases keep it alive. Throws the errors of
-  /// create(), AlreadyExists only without `replace`. Eviction to make room for it never evicts the tensor that has the
-  /// name.
+  /// Creates a tensor filled with zeros that does not have its name yet. Only leases keep it alive. Throws the same
+  /// errors as create(), but AlreadyExists only without `replace`. Eviction to make room for it never evicts the tensor
+  /// that has the name.
   Lease stage(ClientId, const std::string& name, const Layout&, const CreateOptions&);
   /// Gives the staged tensor of this lease its name. With `replace`, the same step deletes the tensor that had it.
   /// Throws NotFound if the client has no such lease, BadInput if its tensor is not staged, AlreadyExists.
@@ -80,8 +80,8 @@ class Table {
   /// Tensors whose names follow `after`, in byte order of the names.
   std::vector<Description> list(const std::string& after, std::size_t most) const;
 
-  /// Deletes tensors that are neither leased nor pinned, least recently used first, until `bytes` are free or none is
-  /// left; returns the number of bytes freed.
+  /// Deletes tensors that are neither leased nor pinned, least recently used first, until `bytes` are free or no such
+  /// tensor is left; returns the number of bytes freed.
   std::size_t evict(std::size_t bytes) { return evict(bytes, ""); }
   /// Deletes the names whose time to live has passed. Returns the next expiry time.
   std::optional<std::uint64_t> expire();

@@ -208,7 +208,7 @@ class Client:
 
 
 class AsyncClient:
-    """Sends tasks to workers and receives their results, for asyncio. The parameters are those of `Client`.
+    """Sends tasks to workers and receives their results, for asyncio. Takes the same parameters as `Client`.
 
     Any number of asyncio tasks on one event loop may wait for results at once.
     """

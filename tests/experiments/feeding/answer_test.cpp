@@ -214,7 +214,7 @@ TEST(ProgressLine, VerdictSaysWhetherADisturbedCellIsMeasuredAgain) {
   EXPECT_EQ(verdict_text({{"status", "failed"}, {"cause", "error"}, {"reason", "EIO"}}), "failed: EIO");
 }
 
-TEST(ProgressLine, FiguresHaveNoScientificNotationAndNoUnitOfOne) {
+TEST(ProgressLine, FiguresAndComparisonsAreShortAndReadable) {
   EXPECT_EQ(ExperimentInfo("storage").text("blocks_per_second", 2020), "2.02 k/s");
   EXPECT_EQ(ExperimentInfo("storage").text("blocks_per_second", 20), "20 /s");
   const Estimate once{100, {}}, low{1, 0.01}, high{140, 0.01}, wide{140, std::log(140.0)};

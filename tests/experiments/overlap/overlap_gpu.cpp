@@ -7,7 +7,7 @@
 namespace feedrate::overlap {
 namespace {
 
-TEST(OverlapOnGpu, StagesTakeTheirCostAndEveryStrategyIsVerified) {
+TEST(OverlapOnGpu, StageTimesMatchTheirCostAndEveryStrategyIsVerified) {
   if (const auto reason = cuda_unavailable(); !reason.empty()) GTEST_SKIP() << reason;
   RunSettings settings;
   settings.seconds = 0.02;

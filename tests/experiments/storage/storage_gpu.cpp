@@ -40,7 +40,7 @@ TEST_F(GpuRingsOnGpu, LateAndReorderedCompletionsAreWaitedFor) {
 }
 TEST_F(GpuRingsOnGpu, FaultsAreReportedWithFileAndOffset) { checks.faults_are_reported_with_file_and_offset(); }
 
-INSTANTIATE_TEST_SUITE_P(Each, StorageEngineOnGpu, testing::ValuesIn(storage::Engines::instance().list()),
+INSTANTIATE_TEST_SUITE_P(Each, StorageEngineOnGpu, testing::ValuesIn(test::file_engines()),
                          [](const auto& test) { return test.param; });
 
 }  // namespace

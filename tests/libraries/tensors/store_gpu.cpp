@@ -190,7 +190,7 @@ TEST_P(GpuStore, StreamsWaitForVersionsPublishedByOtherStreams) {
     EXPECT_EQ(seen[version - 1], 0x01010101u * version);
     EXPECT_EQ(of_reader.version(), version);
   }
-  // Versions published by the host continue those of streams.
+  // Versions published by the host continue the count of versions published by streams.
   of_writer.publish();
   EXPECT_TRUE(of_reader.wait_for(5, std::chrono::seconds(1)));
   of_reader.wait_on(reader, 5);
@@ -260,7 +260,7 @@ TEST(SharedEvents, OrderStreamsOfTwoProcesses) {
   void* slow = nullptr;
   constexpr std::size_t kSlowBytes = std::size_t{4} << 30;
   check(cudaMalloc(&slow, kSlowBytes), "cudaMalloc");
-  // This takes some seconds, in which the other process creates its context.
+  // This takes some seconds, because the other process creates its context.
   for (int i = 0; i < 4000; ++i) check(cudaMemsetAsync(slow, i, kSlowBytes, stream), "cudaMemsetAsync");
   check(cudaMemsetAsync(tensor.data(), 0xEE, tensor.bytes(), stream), "cudaMemsetAsync");
   event.record(stream);

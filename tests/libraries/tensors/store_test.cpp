@@ -389,7 +389,7 @@ TEST_F(StoreTest, SocketIsPrivateToItsUser) {
 
 TEST(StoreSocket, SocketOfARunningProgramIsNotReplaced) {
   const Folder folder;
-  const Descriptor other(socket(AF_UNIX, SOCK_STREAM, 0));  // a stream socket, like that of Redis
+  const Descriptor other(socket(AF_UNIX, SOCK_STREAM, 0));  // a stream socket, like Redis's
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   folder.socket().copy(address.sun_path, sizeof address.sun_path - 1);

@@ -38,7 +38,7 @@ class AutoTransfer : public testing::Test {
   std::unique_ptr<Workload> workload = Workloads::instance().get("--workload", "echo").make({});
 };
 
-TEST_F(AutoTransfer, ChoosesTheFastestTransferByTheLimits) {
+TEST_F(AutoTransfer, ChoosesFastestTransferFromLimits) {
   // For a lone message, launching a graph takes less time than launching a kernel, and nothing is copied.
   const Choices alone = chosen(64, 1, 1);
   EXPECT_EQ(alone.at("transfer"), "graph");

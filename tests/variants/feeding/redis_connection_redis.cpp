@@ -1,4 +1,5 @@
-// A connection that the server closed while no request was pending is reestablished, whenever the close is detected.
+// A connection that the server closed while no request was pending is reestablished, no matter when the close is
+// detected.
 #include "common/redis/connection.hpp"
 
 #include <gtest/gtest.h>

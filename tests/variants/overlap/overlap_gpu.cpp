@@ -5,7 +5,7 @@
 namespace feedrate::test {
 namespace {
 
-/// The first GPU and, if there is one, a second GPU; otherwise the first GPU takes its place.
+/// The first GPU and, if there is one, a second GPU; otherwise the first GPU twice.
 class Gpus : public testing::Test {
  protected:
   void SetUp() override {

@@ -1,4 +1,7 @@
+#include <fcntl.h>
+
 #include "tests/support/storage_engines.hpp"
+#include "variants/storage/files.hpp"
 
 namespace feedrate {
 namespace {
@@ -46,7 +49,19 @@ TEST_P(StorageEngine, ClosesWhileRequestsAreInFlight) {
   if (!IsSkipped() && GetParam() != "pread" && GetParam() != "cufile") checks.closes_while_requests_are_in_flight();
 }
 
-INSTANTIATE_TEST_SUITE_P(Each, StorageEngine, testing::ValuesIn(storage::Engines::instance().list()),
+// procfs, like tmpfs on many kernels, rejects O_DIRECT.
+TEST(StorageFiles, FileWithoutDirectAccessIsReportedWithARemedy) {
+  try {
+    const storage::Descriptor file("/proc/self/status", O_RDONLY | O_DIRECT);
+    FAIL() << "the file was opened";
+  } catch (const Failure& failure) {
+    const std::string text = failure.what();
+    EXPECT_NE(text.find("/proc/self/status"), std::string::npos) << text;
+    EXPECT_NE(text.find("use a folder on a drive"), std::string::npos) << text;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, StorageEngine, testing::ValuesIn(test::file_engines()),
                          [](const auto& test) { return test.param; });
 
 }  // namespace

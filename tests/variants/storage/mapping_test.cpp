@@ -16,13 +16,13 @@
 namespace feedrate {
 namespace {
 
-constexpr std::size_t kPage = 4096, kPages = 200;
+constexpr std::size_t kPageBytes = 4096, kPages = 200;
 
 class GuardedMappingTest : public testing::Test {
  protected:
   static char read(const std::byte* at) { return *reinterpret_cast<const volatile char*>(at); }
   test::TempDir folder;
-  storage::File file = test::content_file(folder / "a", kPages* kPage, 5);
+  storage::File file = test::content_file(folder / "a", kPages* kPageBytes, 5);
   storage::Descriptor open{file.path, O_RDONLY};
 };
 
@@ -31,31 +31,31 @@ TEST_F(GuardedMappingTest, LostPagesAreMarkedAndTheProcessContinues) {
   std::uint64_t first = 0;
   EXPECT_EQ(storage::count_wrong(mapping.data(), file.bytes, 5, 0, first), 0u);
   EXPECT_TRUE(mapping.intact(0, file.bytes));
-  std::filesystem::resize_file(file.path, 100 * kPage);
+  std::filesystem::resize_file(file.path, 100 * kPageBytes);
   EXPECT_TRUE(mapping.intact(0, file.bytes)) << "no access has failed so far";
-  for (const std::size_t page : {99u, 100u, 164u, 199u}) read(mapping.data() + page * kPage + 17);
-  EXPECT_TRUE(mapping.intact(0, 100 * kPage));
-  EXPECT_FALSE(mapping.intact(100 * kPage, 1));
+  for (const std::size_t page : {99u, 100u, 164u, 199u}) read(mapping.data() + page * kPageBytes + 17);
+  EXPECT_TRUE(mapping.intact(0, 100 * kPageBytes));
+  EXPECT_FALSE(mapping.intact(100 * kPageBytes, 1));
   EXPECT_FALSE(mapping.intact(0, file.bytes));
-  EXPECT_FALSE(mapping.intact(101 * kPage - 1, 1));
-  EXPECT_TRUE(mapping.intact(101 * kPage, 63 * kPage)) << "these pages were not accessed";
-  EXPECT_FALSE(mapping.intact(163 * kPage, 2 * kPage));
-  EXPECT_FALSE(mapping.intact(199 * kPage, kPage));
-  EXPECT_TRUE(mapping.intact(199 * kPage, 0));
+  EXPECT_FALSE(mapping.intact(101 * kPageBytes - 1, 1));
+  EXPECT_TRUE(mapping.intact(101 * kPageBytes, 63 * kPageBytes)) << "these pages were not accessed";
+  EXPECT_FALSE(mapping.intact(163 * kPageBytes, 2 * kPageBytes));
+  EXPECT_FALSE(mapping.intact(199 * kPageBytes, kPageBytes));
+  EXPECT_TRUE(mapping.intact(199 * kPageBytes, 0));
 }
 
 TEST_F(GuardedMappingTest, ThreadsLosePagesOfManyMappingsAtOnce) {
-  std::filesystem::resize_file(file.path, kPage);
+  std::filesystem::resize_file(file.path, kPageBytes);
   std::vector<std::jthread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
       for (int n = 0; n < 30; ++n) {
         std::vector<storage::GuardedMapping> mappings;
         for (int i = 0; i < 3; ++i) mappings.emplace_back(file, open.get());
-        for (std::size_t page = 0; page < kPages; page += 7) read(mappings[page % 3].data() + page * kPage);
-        EXPECT_TRUE(mappings[0].intact(0, kPage));
-        EXPECT_FALSE(mappings[1].intact(7 * kPage, kPage));
-        EXPECT_TRUE(mappings[2].intact(7 * kPage, kPage));
+        for (std::size_t page = 0; page < kPages; page += 7) read(mappings[page % 3].data() + page * kPageBytes);
+        EXPECT_TRUE(mappings[0].intact(0, kPageBytes));
+        EXPECT_FALSE(mappings[1].intact(7 * kPageBytes, kPageBytes));
+        EXPECT_TRUE(mappings[2].intact(7 * kPageBytes, kPageBytes));
       }
     });
   }
@@ -123,17 +123,18 @@ TEST_F(GuardedMappingTest, GpuWithoutASuccessfulTrialCopiesThroughSlots) {
     }
   } device;
   const std::vector<storage::File> files{file};
-  const auto engine =
-      storage::Engines::instance().get("", "mmap").make({.files = files, .device = device, .block = kPage, .depth = 1});
+  const auto engine = storage::Engines::instance()
+                          .get("", "mmap")
+                          .make({.files = files, .device = device, .block = kPageBytes, .depth = 1});
   const auto path = engine->path();
   EXPECT_EQ(path.at("mode"), "populated mapping, pinned slots");
   EXPECT_NE(path.at("why_slots").find("a trial is not possible"), std::string::npos);
-  const Buffer memory = device.allocate_device(kPage, Fresh::poisoned);
-  ASSERT_TRUE(engine->submit({1, 0, kPage, kPage, memory.data()}));
+  const Buffer memory = device.allocate_device(kPageBytes, Fresh::poisoned);
+  ASSERT_TRUE(engine->submit({1, 0, kPageBytes, kPageBytes, memory.data()}));
   storage::Completion ended;
   while (engine->poll({&ended, 1}) == 0) std::this_thread::yield();
-  EXPECT_EQ(ended.bytes, kPage);
-  EXPECT_EQ(test::wrong_words(device, memory.data(), kPage, 5, kPage), 0u);
+  EXPECT_EQ(ended.bytes, kPageBytes);
+  EXPECT_EQ(test::wrong_words(device, memory.data(), kPageBytes, 5, kPageBytes), 0u);
 }
 
 }  // namespace

@@ -13,8 +13,8 @@
 namespace feedrate {
 namespace {
 
-/// The queue's own axes. For 0 and "auto", the queue chooses from the messages' size and number and the machine's
-/// limits.
+/// The queue's own axes. For 0 and "auto", the queue chooses according to the messages' size and number and the
+/// machine's limits.
 struct RingOptions {
   unsigned lanes = 0;
   unsigned pollers = 0;
@@ -80,7 +80,7 @@ bool worth_copying(std::size_t batch_bytes, const Limits& limits) {
 /// The config for a point. Values that the point leaves open are chosen from the sizes and the machine's limits.
 RingConfig config_of(const Point& point, std::size_t result_bytes, const Limits& limits) {
   constexpr unsigned kMirroredUnits = 24;
-  constexpr std::size_t kFewMessages = 4;  // with at most this many in flight, low latency is the goal
+  constexpr std::size_t kFewMessages = 4;  // with at most this many messages in flight, low latency is the goal
   const RingOptions own = ring_axes().of(point.own);
   RingConfig config;
   config.message_bytes = std::max(point.payload, own.slot_bytes);
@@ -94,8 +94,8 @@ RingConfig config_of(const Point& point, std::size_t result_bytes, const Limits&
   config.block = on_gpu ? point.block : 1024;
   const std::size_t stride = stride_of(std::max(config.message_bytes, config.result_bytes));
   const unsigned units = units_of(stride);
-  // Flags give a lone message the lowest latency. The messages of a batch share a cursor's round trip and fence, and do
-  // better without the copies that flags need.
+  // Flags give a lone message the lowest latency. The messages of a batch share the round trip and the fence of a
+  // cursor, so they are faster without the copies that flags need.
   const bool flags_fit = units <= kUnitsPerThread * config.block && 2 * sizeof(Unit) * units <= kStagingBytes;
   const bool flags = own.notify == "auto"
                          ? point.batch == 1 && point.window <= kFewMessages && flags_fit && own.slots != "vram"

@@ -4,14 +4,14 @@
 namespace feedrate {
 namespace {
 
-/// Delivers nothing: only the number of published messages passes from producer to collector. The remaining cost is
-/// that of the load generator (making, timing, collecting and comparing messages). It limits everything that the
+/// Delivers nothing: only the number of published messages passes from producer to collector. The remaining cost is the
+/// load generator's own (making, timing, collecting and comparing messages). This cost limits everything that the
 /// generator can measure at a point. The queue uses the same amount of memory as a real queue: each producer writes
 /// every byte of its messages into as many slots as a ring in host memory has, and each collector compares every byte
-/// of results in the same number of further slots. So large payloads fall out of the caches at the same sizes as with a
-/// real queue. The results are written up front and are correct for the first messages, so that comparing takes as long
-/// as with correct results; their ids do not match later messages, and the outcome is ignored. The cost of results that
-/// another thread writes is part of a real queue's cost.
+/// of results in the same number of further slots. Large payloads therefore fall out of the caches at the same sizes as
+/// with a real queue. The results are written up front and are correct for the first messages, so that comparing takes
+/// as long as with correct results; their ids do not match later messages, and the outcome is ignored. The cost of
+/// results that another thread writes is part of a real queue's cost.
 class NullQueue final : public Queue {
  public:
   explicit NullQueue(const QueueConfig& config) {
@@ -30,7 +30,7 @@ class NullQueue final : public Queue {
  private:
   RingView view_of(unsigned index) const {
     RingView view = rings_[index].view();
-    view.completed = view.published;  // publishing is completing
+    view.completed = view.published;  // publishing a message also completes it
     return view;
   }
   void answer(const QueueConfig& config, unsigned index) const {

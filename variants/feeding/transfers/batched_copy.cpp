@@ -102,7 +102,7 @@ const TransferRegistration registered(
        auto batch_time = batch_time_of_copies(bounded, limits, BatchedCopy::coalesced(bounded.point));
        const auto copies = value_of(limits, "batched_copies_per_second");
        // One call makes many copies, but each copy still takes time. Several workers together are faster, so this is
-       // not a bound of a point.
+       // not a bound on a point.
        if (batch_time && copies) batch_time->busy_ns = std::max(batch_time->busy_ns, 1e9 / *copies);
        return batch_time;
      },

@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(32) bulk_copy_kernel(const std::byte* in, std:
 }
 #endif
 
-/// A copy as a kernel.
+/// A copy that a kernel makes.
 class BulkCopy final : public Launchable {
  public:
   BulkCopy(unsigned blocks, const std::byte* in, std::byte* out, std::size_t bytes)

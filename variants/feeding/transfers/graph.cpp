@@ -7,14 +7,14 @@ namespace feedrate {
 namespace {
 
 /// One graph per group, with parallel chains, one per batch, so that one call forks into all chains and joins them
-/// again. Each graph is built once. Afterwards only the addresses that differ from those of the graph's last
-/// batches are changed, and chains without a batch are disabled.
+/// again. Each graph is built once. Afterwards only the addresses that differ from the graph's last batches are
+/// changed, and chains without a batch are disabled.
 struct GraphOfChains {
   struct Chain {
     Buffer in, out;                                   ///< in device memory, for copies
     std::size_t copy_in = 0, work = 0, copy_out = 0;  ///< nodes
   };
-  std::unique_ptr<Graph> graph;  // built with the group's first batch, because addresses are unknown before
+  std::unique_ptr<Graph> graph;  // built with the group's first batch, because the addresses are unknown earlier
   std::vector<Chain> chains;
 };
 

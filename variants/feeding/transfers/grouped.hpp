@@ -104,7 +104,7 @@ class Grouped : public Transfer {
       group.batches.reserve(coalesce_);
     }
   }
-  /// Called when the group's work is complete and none of its batches was returned yet.
+  /// Called when the group's work is complete and none of its batches has been returned yet.
   void finish(Group&) {}
   /// A view of all of a group's messages in one pair of buffers, for one kernel.
   BatchView all_of(const Group& group, std::size_t messages, const Buffer& in, const Buffer& out) const {

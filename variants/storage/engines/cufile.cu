@@ -4,13 +4,15 @@
 #include <cuda_runtime.h>
 #include <dlfcn.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
 #include <deque>
+#include <fstream>
+#include <iterator>
 #include <vector>
 
 #include "common/device/cuda_check.hpp"
@@ -74,8 +76,11 @@ class Library {
   }
   /// Why the library cannot be used; empty if it can.
   const std::string& unavailable() const { return unavailable_; }
-  /// Whether nvidia-fs is loaded, without which cuFile reads through host memory.
-  static bool direct() { return ::access("/proc/driver/nvidia-fs/stats", R_OK) == 0; }
+  /// The counters of nvidia-fs, which change with each transfer by GPUDirect; empty if it is not loaded.
+  static std::string counters() {
+    std::ifstream file("/proc/driver/nvidia-fs/stats");
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
 
   Status (*set_flag)(int, bool) = nullptr;  // absent from older versions, whose default is the same
   Status (*driver_open)() = nullptr;
@@ -123,8 +128,8 @@ class Library {
 
 std::string reason_of(int code) {
   if (code == 5027) {
-    return "error 5027: cuFile does not support this file system, and its compatibility mode is off; use ext4 or XFS "
-           "(not overlayfs), or allow_compat_mode in cufile.json";
+    return "error 5027: cuFile cannot identify the file's drive or does not support its file system (it supports ext4 "
+           "and XFS, not overlayfs); in a container, it needs the host's /run/udev; see cufile.log in this folder";
   }
   if (code == 5001) return "error 5001: the driver is not initialised; see cufile.log in this folder";
   return "error " + std::to_string(code) + " (CUfileOpError)";
@@ -171,8 +176,7 @@ class Cufile : public Engine {
     static const Status kOpened = open_driver();
     check_cufile(kOpened, "cuFileDriverOpen");
     register_files();
-    int device = 0;
-    check(cudaGetDevice(&device), "cudaGetDevice");
+    if (operation_ == Operation::read && config.files.front().bytes != 0) try_read(config);
   }
   bool reopen() override {
     handles_.clear();
@@ -180,11 +184,29 @@ class Cufile : public Engine {
     register_files();
     return true;
   }
-  std::map<std::string, std::string> path() const override {
-    return {{"mode", Library::direct() ? "cuFile, nvidia-fs loaded" : "cuFile in compatibility mode (no nvidia-fs)"}};
-  }
+  std::map<std::string, std::string> path() const override { return {{"mode", mode_}}; }
 
  protected:
+  /// Reads the start of the first file, because cuFile accepts files that it cannot read, and only its counters tell
+  /// whether it used GPUDirect.
+  void try_read(const EngineConfig& config) {
+    const std::size_t bytes = std::min<std::uint64_t>(kDirectAlignment, config.files.front().bytes);
+    const Buffer memory = config.device.allocate_device(bytes),
+                 copy = config.device.allocate_host(bytes, HostMemory::pinned);
+    const std::string before = Library::counters();
+    const ssize_t result = Library::instance().read(handles_.front().get(), memory.data(), bytes, 0, 0);
+    if (result <= -5000) throw Failure("cuFile's trial read: " + reason_of(static_cast<int>(-result)));
+    if (result != static_cast<ssize_t>(bytes)) {
+      throw Failure("cuFile's trial read of " + config.files.front().path + " returned " + std::to_string(result));
+    }
+    std::vector<std::byte> wanted(bytes);
+    static_cast<void>(move_block(Operation::read, files_.descriptor(0, 0, 1), wanted.data(), {.bytes = bytes}));
+    check(cudaMemcpy(copy.data(), memory.data(), bytes, cudaMemcpyDeviceToHost), "cudaMemcpy");
+    if (std::memcmp(copy.data(), wanted.data(), bytes) != 0) throw Failure("cuFile's trial read returned wrong bytes");
+    mode_ = before != Library::counters() ? "cuFile by GPUDirect (nvidia-fs counted a trial read)"
+            : before.empty()              ? "cuFile in compatibility mode (no nvidia-fs)"
+                                          : "cuFile in compatibility mode (nvidia-fs did not count a trial read)";
+  }
   void register_files() {
     for (unsigned i = 0; i < files_.size(); ++i) handles_.emplace_back(files_.descriptor(i, 0, kDirectAlignment));
   }
@@ -202,6 +224,7 @@ class Cufile : public Engine {
   OpenFiles files_;
   std::vector<CufileHandle> handles_;
   Slots slots_;
+  std::string mode_ = "cuFile";
 };
 
 class CufileSync final : public Cufile {

@@ -21,7 +21,7 @@ constexpr std::uint32_t kThreadsPerBlock = 128;
 constexpr std::uint32_t kMaxCpuThreads = 4;  // threads of the CPU device that take the part of GPU threads
 
 struct RingsOptions {
-  std::string issue = "gpu", fault = "none", punt = "auto";
+  std::string issue = "gpu", cache_start = "empty", fault = "none", punt = "auto";
   unsigned threads = 4096, queues = 4, timeout_ms = 5000, cache_pages = 0, cache_ways = 8;
 };
 const Axes<RingsOptions>& own_axes_of_gpu_rings() {
@@ -36,13 +36,15 @@ const Axes<RingsOptions>& own_axes_of_gpu_rings() {
           .number("cache-pages", &RingsOptions::cache_pages, {0, 1u << 28},
                   "blocks that the page cache in GPU memory holds; 0 = no cache (needs --ring-issue gpu)")
           .number("cache-ways", &RingsOptions::cache_ways, {1, 64}, "places in the page cache for each block")
+          .word("cache-start", &RingsOptions::cache_start, {"empty", "filled"},
+                "filled: all blocks are accessed once before the timed phase")
           .number("ring-timeout", &RingsOptions::timeout_ms, {1, 600'000},
                   "longest time in ms that a GPU thread waits for a completion")
           .word("ring-fault", &RingsOptions::fault, {"none", "delayed", "reordered", "lost", "failing", "early"},
                 "fault that the controller injects into every 64th command")
           .word("punt", &RingsOptions::punt, {"auto", "yes", "no"},
                 "let the kernel's workers run each request (IOSQE_ASYNC), so that cached blocks are copied on several "
-                "cores; auto = without --direct");
+                "cores; auto = without --direct, for blocks of at least 64 KiB");
   return kAxes;
 }
 
@@ -69,7 +71,7 @@ class Rings {
   Rings(const EngineConfig& config, const RingsOptions& options)
       : device_(config.device),
         threads_(device_.kind() == "cpu" ? std::min(options.threads, kMaxCpuThreads) : options.threads),
-        count_(std::min(options.queues, threads_)),
+        count_(std::min(options.queues, threads_ / lanes())),
         files_(config),
         staging_(device_, threads_, rounded_up(config.block, 16)),
         pinned_(device_.allocate_host(count_ * pinned_bytes(), HostMemory::pinned)),
@@ -100,9 +102,9 @@ class Rings {
     view_.staging = staging_.slot(0);
     view_.block = static_cast<std::uint32_t>(staging_.stride());
     view_.limit_ns = std::uint64_t{options.timeout_ms} * 1'000'000;
-    const bool punts = options.punt == "yes" || (options.punt == "auto" && !config.direct);
-    controller_.emplace(
-        RingController::Config{files_, queues, staging_.all(), config.depth, punts, fault_of(options.fault)});
+    controller_.emplace(RingController::Config{files_, queues, staging_.all(), config.depth,
+                                               punts(options.punt, config.direct, config.block),
+                                               fault_of(options.fault)});
   }
   ~Rings() {
     try {
@@ -120,7 +122,9 @@ class Rings {
 
  private:
   static constexpr std::size_t kLine = 128;
-  std::uint32_t ids_per_queue() const { return (threads_ + count_ - 1) / count_; }
+  /// All lanes of a warp use the same queue; on the CPU device each thread is alone.
+  std::uint32_t lanes() const { return device_.kind() == "cpu" ? 1 : 32; }
+  std::uint32_t ids_per_queue() const { return (threads_ / lanes() + count_ - 1) / count_ * lanes(); }
   /// A ring with n entries holds n - 1 (NVM Express Base Specification 1.4, section 4.1).
   std::uint32_t entries_per_queue() const { return ids_per_queue() + 1; }
   std::size_t pinned_bytes() const {
@@ -243,9 +247,6 @@ DeviceAccessResult access_by_device(const EngineConfig& config, const DeviceAcce
   const Buffer result = device.allocate_host(sizeof(rings::Tally), HostMemory::pinned);
   stream.fill(entries.data(), 0, entries.size());
   auto& tally = *reinterpret_cast<rings::Tally*>(result.data());
-  tally.began_ns = ~std::uint64_t{0};
-  stream.copy_to_device(tallies.data(), result.data(), sizeof tally);
-  stream.synchronize();
 
   rings::Accesses work;
   work.order = reinterpret_cast<const std::uint32_t*>(order.data());
@@ -260,15 +261,27 @@ DeviceAccessResult access_by_device(const EngineConfig& config, const DeviceAcce
   work.stop = reinterpret_cast<std::uint64_t*>(stop.data());
   work.tally = reinterpret_cast<rings::Tally*>(tallies.data());
   const auto ended = device.event();
-  stream.launch(rings::AccessLaunch(rings.view(), work));
-  stream.copy_to_host(result.data(), tallies.data(), sizeof tally);
-  stream.record(*ended);
-  while (!ended->ready()) {
-    if (accesses.stop()) SystemMemory::store_release(*work.stop, 1);
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const auto run = [&](const rings::Accesses& some) {
+    tally = {};
+    tally.began_ns = ~std::uint64_t{0};
+    stream.copy_to_device(tallies.data(), result.data(), sizeof tally);
+    stream.launch(rings::AccessLaunch(rings.view(), some));
+    stream.copy_to_host(result.data(), tallies.data(), sizeof tally);
+    stream.record(*ended);
+    while (!ended->ready()) {
+      if (accesses.stop()) SystemMemory::store_release(*work.stop, 1);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    rings.controller().check();
+    if (tally.failed != 0) report_failure(tally, config, accesses);
+  };
+  if (options.cache_start == "filled") {
+    rings::Accesses all = work;
+    all.most = work.blocks;
+    all.ns = ~std::uint64_t{0};
+    run(all);
   }
-  rings.controller().check();
-  if (tally.failed != 0) report_failure(tally, config, accesses);
+  run(work);
 
   DeviceAccessResult made{.seconds = static_cast<double>(tally.ended_ns - tally.began_ns) / 1e9,
                           .ended = tally.ended,
@@ -290,6 +303,7 @@ std::string why_unsupported(const EnginePoint& point) {
     return options.cache_pages != 0 ? "--cache-pages needs --ring-issue gpu" : "";
   }
   if (point.operation == Operation::write) return "--ring-issue gpu only reads; choose --ring-issue host";
+  if (options.cache_start == "filled" && options.cache_pages == 0) return "--cache-start filled needs --cache-pages";
   if (options.cache_pages % options.cache_ways != 0) return "--cache-pages must be a multiple of --cache-ways";
   return "";
 }

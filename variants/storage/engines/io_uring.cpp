@@ -26,8 +26,8 @@ const Axes<UringOptions>& own_axes_of_io_uring() {
                 "device's poll queues are polled (needs --direct yes)")
           .word("punt", &UringOptions::punt, {"auto", "yes", "no"},
                 "let the kernel's workers run each request (IOSQE_ASYNC), so that cached blocks are copied on several "
-                "cores; auto = without --direct")
-          .number("streams", &UringOptions::streams, {1, 32}, "streams on which blocks are copied in turn");
+                "cores; auto = without --direct, for blocks of at least 64 KiB")
+          .number("streams", &UringOptions::streams, {1, 32}, kStreamsHelp);
   return kAxes;
 }
 
@@ -43,7 +43,7 @@ class IoUring final : public Engine {
   explicit IoUring(const EngineConfig& config)
       : operation_(config.operation),
         options_(own_axes_of_io_uring().of(config.own)),
-        punts_(options_.punt == "yes" || (options_.punt == "auto" && !config.direct)),
+        punts_(punts(options_.punt, config.direct, config.block)),
         files_(config),
         staging_(config.device, config.depth, config.block),
         slots_(config.depth),
@@ -72,7 +72,7 @@ class IoUring final : public Engine {
     if (operation_ == Operation::read) {
       queue(slot);
     } else {
-      copies_.start(copy_of(operation_, request, staging_.slot(slot), request.bytes), slot);
+      copies_.add(copy_of(operation_, request, staging_.slot(slot), request.bytes), slot);
     }
     return true;
   }
@@ -143,14 +143,11 @@ class IoUring final : public Engine {
       throw Uring::failure("io_uring_get_events", error);
     }
     std::array<io_uring_cqe*, 64> entries{};
-    group_.clear();
-    group_slots_.clear();
     while (const unsigned count = ::io_uring_peek_batch_cqe(ring_.get(), entries.data(), entries.size())) {
       for (unsigned i = 0; i < count; ++i) handle(::io_uring_cqe_get_data64(entries[i]), entries[i]->res);
       ::io_uring_cq_advance(ring_.get(), count);
       queued_ -= count;
     }
-    if (!group_.empty()) copies_.start(group_, group_slots_);
   }
   void handle(std::size_t slot, int result) {
     const Request& request = slots_.at(slot);
@@ -160,8 +157,7 @@ class IoUring final : public Engine {
     done += static_cast<std::size_t>(result);
     if (result != 0 && done < request.bytes) return queue(slot);
     if (operation_ == Operation::write || done == 0) return slots_.end(slot);
-    group_.push_back(copy_of(operation_, request, staging_.slot(slot), done));
-    group_slots_.push_back(slot);
+    copies_.add(copy_of(operation_, request, staging_.slot(slot), done), slot);
   }
 
   Operation operation_;
@@ -175,8 +171,6 @@ class IoUring final : public Engine {
   std::vector<int> descriptors_;
   unsigned unsent_ = 0;  // number of entries not yet submitted
   unsigned queued_ = 0;  // number of entries without a completion
-  std::vector<Copy> group_;
-  std::vector<std::size_t> group_slots_;
 };
 
 const EngineRegistration registered(

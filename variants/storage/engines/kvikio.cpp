@@ -80,8 +80,15 @@ class Kvikio final : public Engine {
   bool submit(const Request& request) override {
     if (slots_.full()) return false;
     const std::size_t slot = slots_.take(request);
-    transfers_[slot] = module_->start(files_.at(request.file), operation_ == Operation::write, request.device,
-                                      request.bytes, request.offset, text_);
+    const bool writes = operation_ == Operation::write;
+    // KvikIO reports the end of the file as an error.
+    const std::uint64_t end = writes ? request.offset + request.bytes : named_[request.file].bytes;
+    const std::uint64_t bytes = std::min<std::uint64_t>(request.bytes, end - std::min(end, request.offset));
+    if (bytes == 0) {
+      slots_.end(slot);
+      return true;
+    }
+    transfers_[slot] = module_->start(files_.at(request.file), writes, request.device, bytes, request.offset, text_);
     if (transfers_[slot] == nullptr) throw Failure(fmt::format("KvikIO: {}", text_));
     running_.push_back(slot);
     return true;

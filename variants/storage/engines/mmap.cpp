@@ -99,7 +99,10 @@ class MappedFile {
 class Mmap final : public Engine {
  public:
   explicit Mmap(const EngineConfig& config)
-      : device_(config.device), files_(config), slots_(config.depth), copies_(config.device, 2, Direction::to_device) {
+      : device_(config.device),
+        files_(config),
+        slots_(config.depth),
+        copies_(config.device, 2, Direction::to_device, false) {
     const MmapOptions own = own_axes_of_mmap().of(config.own);
     for (unsigned i = 0; i < config.files.size(); ++i) {
       mapped_.emplace_back(config.files[i], files_.descriptor(i, 0, 0), own.chunk);
@@ -125,10 +128,11 @@ class Mmap final : public Engine {
     if (parts_.empty()) {
       slots_.end(slot);
     } else {
-      copies_.start(parts_, {&slot, 1});
+      copies_.add(parts_, slot);
     }
     return true;
   }
+  void flush() override { copies_.start(); }
   std::size_t poll(std::span<Completion> ended) override {
     copies_.poll([&](std::size_t slot) {
       const Request& request = slots_.at(slot);

@@ -9,8 +9,8 @@ struct PreadPinnedOptions {
   unsigned streams = 2;
 };
 const Axes<PreadPinnedOptions>& own_axes_of_pread_pinned() {
-  static const auto kAxes = Axes<PreadPinnedOptions>().number("streams", &PreadPinnedOptions::streams, {1, 32},
-                                                              "streams on which blocks are copied in turn");
+  static const auto kAxes =
+      Axes<PreadPinnedOptions>().number("streams", &PreadPinnedOptions::streams, {1, 32}, kStreamsHelp);
   return kAxes;
 }
 
@@ -28,12 +28,13 @@ class PreadPinned final : public Engine {
     if (slots_.full()) return false;
     const std::size_t slot = slots_.take(request);
     if (operation_ == Operation::write) {
-      copies_.start(copy_of(operation_, request, staging_.slot(slot), request.bytes), slot);
+      copies_.add(copy_of(operation_, request, staging_.slot(slot), request.bytes), slot);
     } else if (const int error = move(slot); error != 0 || slots_.bytes(slot) == 0) {
       slots_.end(slot, error);
     } else {
-      copies_.start(copy_of(operation_, request, staging_.slot(slot), slots_.bytes(slot)), slot);
+      copies_.add(copy_of(operation_, request, staging_.slot(slot), slots_.bytes(slot)), slot);
     }
+    copies_.start();
     return true;
   }
   std::size_t poll(std::span<Completion> ended) override {

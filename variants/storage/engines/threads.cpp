@@ -1,12 +1,10 @@
 #include <algorithm>
 #include <condition_variable>
 #include <deque>
-#include <exception>
 #include <mutex>
 #include <thread>
 #include <vector>
 
-#include "common/threads/threads.hpp"
 #include "variants/storage/copies.hpp"
 #include "variants/storage/files.hpp"
 #include "variants/storage/slots.hpp"
@@ -15,51 +13,55 @@ namespace feedrate::storage {
 namespace {
 
 struct ThreadsOptions {
-  unsigned readers = 8, reader_slots = 3;
+  unsigned readers = 8, reader_slots = 3, streams = 2;
 };
 const Axes<ThreadsOptions>& own_axes_of_threads() {
   static const auto kAxes = Axes<ThreadsOptions>()
-                                .number("readers", &ThreadsOptions::readers, {1, 128}, "threads that read and copy")
+                                .number("readers", &ThreadsOptions::readers, {1, 128}, "threads that read or write")
                                 .number("reader-slots", &ThreadsOptions::reader_slots, {1, 16},
-                                        "blocks of pinned memory per reader: one is read while others are copied");
+                                        "blocks of pinned memory per reader: some are read while others are copied")
+                                .number("streams", &ThreadsOptions::streams, {1, 32}, kStreamsHelp);
   return kAxes;
 }
 
-/// Requests that readers take, and completions that they report.
+/// A block to move between a file and a slot.
+struct Task {
+  Request request;
+  std::size_t slot = 0;
+};
+struct Moved {
+  std::size_t slot = 0;
+  int error = 0;
+  std::size_t bytes = 0;
+};
+
+/// Tasks for the readers, and their results.
 class Board {
  public:
-  void add(const Request& request) {
+  void add(const Task& task) {
     {
       const std::lock_guard lock(mutex_);
-      requests_.push_back(request);
+      tasks_.push_back(task);
     }
     added_.notify_one();
   }
-  /// Takes a request. Waits for one if `wait` is set; returns false if there is none, or after stop().
-  bool take(Request& request, bool wait) {
+  /// Waits for a task. Returns false after stop().
+  bool take(Task& task) {
     std::unique_lock lock(mutex_);
-    if (wait) added_.wait(lock, [this] { return stopped_ || !requests_.empty(); });
-    if (stopped_ || requests_.empty()) return false;
-    request = requests_.front();
-    requests_.pop_front();
+    added_.wait(lock, [this] { return stopped_ || !tasks_.empty(); });
+    if (stopped_) return false;
+    task = tasks_.front();
+    tasks_.pop_front();
     return true;
   }
-  void end(const Completion& completion) {
+  void end(const Moved& moved) {
     const std::lock_guard lock(mutex_);
-    ended_.push_back(completion);
+    moved_.push_back(moved);
   }
-  void fail(std::exception_ptr failure) {
+  /// Exchanges the results for an empty list.
+  void collect(std::vector<Moved>& moved) {
     const std::lock_guard lock(mutex_);
-    if (!failure_) failure_ = std::move(failure);
-  }
-  /// Rethrows a reader's exception.
-  std::size_t poll(std::span<Completion> ended) {
-    const std::lock_guard lock(mutex_);
-    if (failure_) std::rethrow_exception(failure_);
-    const std::size_t count = std::min(ended.size(), ended_.size());
-    std::copy_n(ended_.begin(), count, ended.begin());
-    ended_.erase(ended_.begin(), ended_.begin() + static_cast<std::ptrdiff_t>(count));
-    return count;
+    moved_.swap(moved);
   }
   void stop() {
     {
@@ -68,58 +70,65 @@ class Board {
     }
     added_.notify_all();
   }
-  bool stopped() {
-    const std::lock_guard lock(mutex_);
-    return stopped_;
-  }
 
  private:
   std::mutex mutex_;
   std::condition_variable added_;
-  std::deque<Request> requests_;
-  std::deque<Completion> ended_;
-  std::exception_ptr failure_;
+  std::deque<Task> tasks_;
+  std::vector<Moved> moved_;
   bool stopped_ = false;
 };
 
-/// Readers with a few slots and a stream each. A reader reads the next block while its copies run.
+/// Threads read blocks into slots of pinned memory, while the thread that uses the engine has earlier blocks copied.
 class ReaderThreads final : public Engine {
  public:
   explicit ReaderThreads(const EngineConfig& config)
-      : operation_(config.operation), device_(config.device), depth_(config.depth), files_(config) {
-    const ThreadsOptions own = own_axes_of_threads().of(config.own);
-    const auto readers = std::min<std::size_t>(own.readers, config.depth);
-    for (std::size_t i = 0; i < readers; ++i) {
-      staging_.push_back(std::make_unique<Staging>(device_, own.reader_slots, config.block));
-    }
-    for (std::size_t i = 0; i < readers; ++i) {
-      threads_.emplace_back([this, i, slots = own.reader_slots] {
-        try {
-          device_.use_in_this_thread();
-          serve(*staging_[i], slots);
-        } catch (...) {
-          board_.fail(std::current_exception());
-        }
-      });
-    }
+      : operation_(config.operation),
+        options_(own_axes_of_threads().of(config.own)),
+        files_(config),
+        staging_(config.device, std::min<std::size_t>(config.depth, options_.readers * options_.reader_slots),
+                 config.block),
+        slots_(std::min<std::size_t>(config.depth, options_.readers * options_.reader_slots)),
+        copies_(config.device, options_.streams, direction_of(config.operation)) {
+    const auto readers = std::min<std::size_t>(options_.readers, config.depth);
+    for (std::size_t i = 0; i < readers; ++i) threads_.emplace_back([this] { serve(); });
   }
   ~ReaderThreads() override { board_.stop(); }
   ReaderThreads(const ReaderThreads&) = delete;
   ReaderThreads& operator=(const ReaderThreads&) = delete;
 
   bool submit(const Request& request) override {
-    if (in_flight_ == depth_) return false;
-    ++in_flight_;
-    board_.add(request);
+    if (slots_.full()) return false;
+    const std::size_t slot = slots_.take(request);
+    if (operation_ == Operation::read) {
+      board_.add({request, slot});
+    } else {
+      copies_.add(copy_of(operation_, request, staging_.slot(slot), request.bytes), slot);
+    }
     return true;
   }
   std::size_t poll(std::span<Completion> ended) override {
-    const std::size_t count = board_.poll(ended);
-    in_flight_ -= count;
-    return count;
+    board_.collect(moved_);
+    for (const Moved& moved : moved_) {
+      slots_.bytes(moved.slot) = moved.bytes;
+      if (operation_ == Operation::write || moved.error != 0 || moved.bytes == 0) {
+        slots_.end(moved.slot, moved.error);
+      } else {
+        copies_.add(copy_of(operation_, slots_.at(moved.slot), staging_.slot(moved.slot), moved.bytes), moved.slot);
+      }
+    }
+    moved_.clear();
+    copies_.poll([&](std::size_t slot) {
+      if (operation_ == Operation::read) {
+        slots_.end(slot);
+      } else {
+        board_.add({slots_.at(slot), slot});
+      }
+    });
+    return slots_.poll(ended);
   }
   bool reopen() override {
-    files_.reopen();  // the readers use them only for requests that they take from the board
+    files_.reopen();  // the readers use them only for tasks that they take from the board
     return true;
   }
   std::map<std::string, std::string> path() const override {
@@ -127,53 +136,28 @@ class ReaderThreads final : public Engine {
   }
 
  private:
-  void serve(Staging& staging, std::size_t count) {
-    Slots slots(count);
-    Copies copies(device_, 1, direction_of(operation_));
-    Backoff backoff;
-    const auto move = [&](std::size_t slot) {
-      const Request& request = slots.at(slot);
+  void serve() {
+    for (Task task; board_.take(task);) {
+      const Request& request = task.request;
       const int descriptor = files_.descriptor(request.file, request.offset, request.bytes);
-      const Completion moved = move_block(operation_, descriptor, staging.slot(slot), request);
-      slots.bytes(slot) = moved.bytes;
-      return moved.error;
-    };
-    while (true) {
-      copies.poll([&](std::size_t slot) {
-        slots.end(slot, operation_ == Operation::write ? move(slot) : 0);
-        backoff.reset();
-      });
-      Completion ended;
-      while (slots.poll({&ended, 1}) != 0) board_.end(ended);
-      Request request;
-      if (slots.full() || !board_.take(request, copies.running() == 0)) {
-        if (board_.stopped()) return;
-        backoff.wait();
-        continue;
-      }
-      backoff.reset();
-      const std::size_t slot = slots.take(request);
-      const int error = operation_ == Operation::read ? move(slot) : 0;
-      const std::size_t bytes = operation_ == Operation::read ? slots.bytes(slot) : request.bytes;
-      if (error != 0 || bytes == 0) {
-        slots.end(slot, error);
-      } else {
-        copies.start(copy_of(operation_, request, staging.slot(slot), bytes), slot);
-      }
+      const Completion moved = move_block(operation_, descriptor, staging_.slot(task.slot), request);
+      board_.end({task.slot, moved.error, moved.bytes});
     }
   }
 
   Operation operation_;
-  Device& device_;
-  std::size_t depth_, in_flight_ = 0;
+  ThreadsOptions options_;
   OpenFiles files_;
+  Staging staging_;
+  Slots slots_;
+  Copies copies_;
   Board board_;
-  std::vector<std::unique_ptr<Staging>> staging_;
+  std::vector<Moved> moved_;
   std::vector<std::jthread> threads_;  // destroyed first: they use all of the above
 };
 
 const EngineRegistration registered(
-    "threads", {.description = "threads with a few slots of pinned memory each, which read and copy",
+    "threads", {.description = "threads that read into slots of pinned memory, from which blocks are copied in groups",
                 .axes = own_axes_of_threads().list(),
                 .threads =
                     [](const EnginePoint& point) {

@@ -33,15 +33,14 @@
 /// that), and any launch with CUDA_LAUNCH_BLOCKING=1. While they wait, the calls that free memory hold a lock, so
 /// kernel launches and event records in other threads block as well. Allocations, copies, the legacy stream, graphs,
 /// streams and events do not wait for the kernel (measured on an H200 with driver 580). Free memory after stop(), or
-/// let the ring park (see RingIdle). A debug build of the library throws if a Device is asked for memory during that
-/// time.
+/// let the ring park (see RingIdle). A debug build of the library throws if a Device allocates memory during that time.
 namespace feedrate {
 
 /// Where message slots live. `pinned`: in host memory; the GPU pulls messages over the bus. `vram`: copy engines move
 /// batches to the GPU's memory and results back; use it for batches of 1 MiB or more.
 enum class Slots { pinned, vram };
-/// What the grid does while no messages arrive: it polls continuously, polls less and less often, or leaves the GPU and
-/// is restarted for the next message (which then waits for a launch).
+/// Behaviour of the grid while no messages arrive: it polls continuously, polls less and less often, or leaves the GPU
+/// and is restarted for the next message (which then waits for a launch).
 enum class RingIdle { spin, backoff, park };
 
 struct RingConfig {
@@ -57,7 +56,7 @@ struct RingConfig {
   Notify notify = Notify::counter;  ///< `flags`: slots with in-band ready flags, for lone messages
   /// `as_finished`: a result does not wait for the results of earlier messages in its lane.
   ResultOrder results = ResultOrder::in_order;
-  Granularity granularity = Granularity::automatic;  ///< which group of threads works on one message
+  Granularity granularity = Granularity::automatic;  ///< the group of threads that works on one message
   Slots slots = Slots::pinned;
   RingIdle idle = RingIdle::spin;
   std::chrono::microseconds park_after{10'000};  ///< idle time after which `park` leaves the GPU

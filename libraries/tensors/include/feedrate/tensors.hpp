@@ -23,8 +23,8 @@
 ///     auto weights = store.get("weights");                   // the same memory
 ///     weights.wait_for(1, std::chrono::seconds(5));
 ///
-/// Errors: those of errors.hpp, which name the tensor; BadInput for an invalid request; Failure for everything else
-/// that fails. All are std::runtime_error.
+/// Errors: the ones in errors.hpp, which name the tensor; BadInput for an invalid request; Failure for any other error.
+/// All are std::runtime_error.
 namespace feedrate::tensors {
 
 /// A lease on a tensor. The tensor's memory stays as long as a lease exists, even after its name was deleted. Copies
@@ -71,11 +71,11 @@ class FEEDRATE_EXPORT Tensor {
   /// share a hardware queue.
   void wait_on(void* stream, std::uint64_t version) const;
 
-  /// For a tensor that is rewritten while others read it: its first dimension is 2, and versions alternate between the
-  /// two halves. Returns the half for the next version, which readers of the latest version do not access; publish()
-  /// completes the write. Throws BadInput if the tensor has no halves or is sealed.
+  /// Use this for a tensor that is rewritten while others read it. Its first dimension is 2, and versions alternate
+  /// between the two halves. Returns the half for the next version, which readers of the latest version do not access;
+  /// publish() completes the write. Throws BadInput if the tensor has no halves or is sealed.
   std::span<std::byte> begin_half();
-  /// The same for a half that a stream writes; publish_on() in that stream completes the write.
+  /// Returns the half for a stream to write; publish_on() in that stream completes the write.
   std::span<std::byte> begin_half_on(void* stream);
   /// Copies the half with the latest version and returns the version. A half that was overwritten during the copy is
   /// read again, so the copy is consistent. `to` has half of the tensor's bytes.
@@ -126,8 +126,8 @@ struct StoreOptions {
 };
 
 /// A connection to a daemon. After a restart of the daemon, the next request goes to the new one, which has none of the
-/// old one's tensors; tensors leased here stay. Any thread, but only one process: a child created by fork() needs its
-/// own Store.
+/// old one's tensors; tensors leased here stay. Any thread may use it, but only in one process: a child created by
+/// fork() needs its own Store.
 class FEEDRATE_EXPORT Store {
  public:
   /// Throws Unreachable if no daemon answers.
@@ -136,7 +136,7 @@ class FEEDRATE_EXPORT Store {
   Store(Store&&) noexcept;
   Store& operator=(Store&&) noexcept;
 
-  /// Creates a tensor, all zero. Throws AlreadyExists, OutOfMemory, LimitReached, BadInput.
+  /// Creates a tensor filled with zeros. Throws AlreadyExists, OutOfMemory, LimitReached, BadInput.
   Tensor create(const std::string& name, const Layout&, const CreateOptions& = {});
   /// Creates a tensor that gets its name only with Tensor::commit(), so that no reader finds it half written. If it is
   /// never committed, it is freed with its last lease. `replace`: the name refers to the old tensor until the commit;
@@ -150,11 +150,11 @@ class FEEDRATE_EXPORT Store {
   /// Deletes the name. With `generation`, only if the name still belongs to that generation. Throws NotFound.
   void remove(const std::string& name, std::uint64_t generation = 0);
   Description stat(const std::string& name);
-  /// Returns all tensors with a name, in byte order of the names. It sends several requests; changes in between may or
-  /// may not be included.
+  /// Returns all tensors with a name, in byte order of the names. The call sends several requests; changes in between
+  /// may or may not be included.
   std::vector<Description> list();
   void pin(const std::string& name, bool pinned = true);
-  /// Declares that there will be no more writes: what is published stays. This is a convention, not a lock.
+  /// Declares that there will be no more writes, so the published version is final. This is a convention, not a lock.
   void seal(const std::string& name);
   /// Deletes tensors that are neither leased nor pinned, least recently used first, until `bytes` are freed; 0: all.
   /// Returns the number of bytes freed.

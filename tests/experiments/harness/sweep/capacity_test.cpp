@@ -84,7 +84,7 @@ unsigned judged_as(Verdict wanted, double probability, unsigned searches = 2000)
   return found;
 }
 
-TEST(RateTest, TestErrsAsRarelyAsSpecified) {
+TEST(RateTest, ErrorRateIsAsSpecified) {
   EXPECT_LE(judged_as(Verdict::sustained, 0.5), 10) << "of 2000";
   EXPECT_LE(judged_as(Verdict::sustained, RateTest::kAtMost), 120);
   EXPECT_LE(judged_as(Verdict::not_sustained, RateTest::kAtLeast), 120);
@@ -104,13 +104,13 @@ Capacity search_of(double probability, std::uint64_t seed) {
   return search.answer();
 }
 
-TEST(Capacity, RateKeptInHalfOfTheTriesIsNotSustained) {
+TEST(Capacity, RateThatMeetsTheBoundInHalfOfTheTriesIsNotSustained) {
   unsigned sustained = 0;
   for (std::uint64_t seed = 0; seed < 200; ++seed) sustained += search_of(0.5, seed).low != 0 ? 1 : 0;
   EXPECT_LE(sustained, 2) << "of 200 searches, each of which tests about 15 rates";
 }
 
-TEST(Capacity, RateKeptInNineteenOfTwentyTriesIsSustained) {
+TEST(Capacity, RateThatMeetsTheBoundInNineteenOfTwentyTriesIsSustained) {
   unsigned most = 0;
   for (std::uint64_t seed = 0; seed < 200; ++seed) most += search_of(0.97, seed).low >= 500'000 ? 1 : 0;
   EXPECT_GE(most, 160) << "of 200 searches: the test errs for 5 % of the rates, which can happen twice per search";

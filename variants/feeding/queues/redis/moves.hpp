@@ -4,8 +4,8 @@
 namespace feedrate::redis_queue {
 
 /// Takes a batch as the script Take does, but with one LMOVE per element in a transaction. Lua copies each element
-/// several times: for elements of 4 KiB the script takes the server two to three times as long as LMOVE, for 100 B half
-/// as long.
+/// several times: for elements of 4 KiB the script takes the server two to three times as long as LMOVE, but for 100 B
+/// only half as long.
 class Moves {
  public:
   static constexpr std::size_t kLeastBytes = 512;  // average element size above which moves are used

@@ -23,7 +23,7 @@ inline const Axes<OnceOptions>& once_axes() {
 inline double once_window(const Point& point) { return once_axes().of(point.own).once_s; }
 
 /// Pushes a result only if its id had none within the window: tasks are delivered at least once, results effectively
-/// once. The set `seen` has the ids of the current window and `seen:before` those of the previous one; `seen:window`
+/// once. The set `seen` has the ids of the current window, and `seen:before` the ids of the previous one; `seen:window`
 /// identifies the current window. A failure does not count as a result. All workers of a queue must use the same window
 /// length.
 class Once {

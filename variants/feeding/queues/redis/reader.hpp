@@ -24,14 +24,14 @@ struct Rejected {
   Header header{};
   Fault fault = Fault::none;  ///< none: the bytes are not a message and cannot be answered
   std::string why;
-  std::size_t position = 0;  ///< number of messages before it in its batch
+  std::size_t position = 0;  ///< number of messages before this task in its batch
 };
 
 /// The data that a worker records about the tasks that it reads, in addition to the messages.
 struct ClaimedTasks {
   std::vector<std::string> ids;  ///< ids of the elements that were read completely
   std::vector<Rejected> rejected;
-  std::vector<std::uint64_t> deadlines;  ///< indexed by message; empty if no message has one
+  std::vector<std::uint64_t> deadlines;  ///< indexed by message; empty if no message has a deadline
   bool retried = false;                  ///< whether any message was delivered before
 
   void clear() {
@@ -129,8 +129,8 @@ class Reader {
   Reader(redis::Connection& connection, Source source, std::size_t elements)
       : connection_(connection), source_(std::move(source)), max_(elements) {}
 
-  /// Copies messages that have arrived into `slots` and returns how many. With `taken` they are read as tasks, without
-  /// it as results. Never blocks.
+  /// Copies messages that have arrived into `slots` and returns their number. With `taken` they are read as tasks,
+  /// otherwise as results. Never blocks.
   std::size_t read(Messages slots, ClaimedTasks* taken) {
     std::size_t filled = 0;
     while (filled < slots.count) {

@@ -45,7 +45,7 @@ class Redelivery {
 
   /// Renews the lease and takes over tasks of dead workers, when due. Never blocks. Throws LeaseLost.
   void progress();
-  /// Whether this worker certainly holds its lease; if not, it must take nothing.
+  /// Whether this worker is certain to hold its lease; if not, it must take nothing.
   bool alive() const;
 
   /// Returns a suspect to be served alone, if one has arrived; the first call requests it. Never blocks.
@@ -54,22 +54,23 @@ class Redelivery {
   bool has_suspects() const { return suspects_ != 0 || holds_suspect(); }
   /// Whether a suspect was requested or has arrived; it must be served even if this worker is stopping.
   bool holds_suspect() const { return asked_for_suspect_ || suspect_; }
-  /// Adds to `sink` the removal of an answered suspect. LPOP removes only this one: the next may already be in the
+  /// Adds the removal of an answered suspect to `sink`. LPOP removes only this one: the next may already be in the
   /// list.
   void release_suspect(redis::Connection& sink) const { sink.append({"LPOP", names_.alone(worker_)}); }
 
-  /// Adds to `sink` a delayed retry of this task. `attempts`: number of deliveries so far.
+  /// Adds a delayed retry of this task to `sink`. `attempts`: number of deliveries so far.
   void retry(redis::Connection& sink, std::string_view task, unsigned attempts, std::string_view error) const;
-  /// Adds to `sink` this task as a dead letter. This does not answer the client.
+  /// Adds this task to `sink` as a dead letter. This does not answer the client.
   void bury(redis::Connection& sink, std::string_view task, unsigned attempts, std::string_view error) const;
-  /// Adds to `sink` the removal of a task's history, after a task that failed before has succeeded.
+  /// Adds the removal of a task's history to `sink`, after the task has succeeded on a later attempt.
   void forget(redis::Connection& sink, std::uint64_t id) const;
 
   const std::string& worker() const { return worker_; }
   unsigned max_attempts() const { return settings_.attempts; }
 
  private:
-  /// The arguments of every script (kShared), followed by `own`, those of one script. The caller keeps `own` alive.
+  /// The arguments of every script (kShared), followed by one script's own arguments, `own`. The caller keeps `own`
+  /// alive.
   std::vector<std::string_view> arguments(std::initializer_list<std::string_view> own) const;
   void beat();
   void take_reply(const redisReply&, bool of_suspect);
