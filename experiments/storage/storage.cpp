@@ -144,14 +144,16 @@ class Storage final : public Experiment {
   /// contents change. Files that others have changed since the last cell are replaced by new ones, and devices that a
   /// cell has written are filled again before they are read.
   std::shared_ptr<FileSet> files_of(const Options& options) {
-    const auto known = file_sets_.find(name_of_set(options));
+    const std::string name = name_of_set(options);
+    const auto known = file_sets_.find(name);
     if (known != file_sets_.end() &&
         (!known->second->what_changed().empty() || (options.reads() && written_.contains(known->second)))) {
       drop(known->second);
     }
-    auto& found = file_sets_[name_of_set(options)];
-    if (!found) found = std::make_shared<FileSet>(medium_of(options), session_.settings().seed, 0);
-    return found;
+    if (const auto found = file_sets_.find(name); found != file_sets_.end()) return found->second;
+    const auto made = std::make_shared<FileSet>(medium_of(options), session_.settings().seed, 0);
+    file_sets_.emplace(name, made);
+    return made;
   }
   void drop(std::shared_ptr<FileSet> files) {
     filled_.erase(files);

@@ -22,7 +22,7 @@ class StorageCommand : public testing::Test {
 TEST_F(StorageCommand, TrialOfARegisteredMappingComparesTheBytes) {
   place_.write("file", std::string(100'000, 'x'));
   EXPECT_EQ(shell("feedrate helper storage 3<file"), 0) << err_;
-  EXPECT_NE(shell("feedrate helper storage"), 0);
+  EXPECT_NE(shell("feedrate helper storage 3<&-"), 0);
   EXPECT_NE(err_.find("this one is internal to the storage experiment"), std::string::npos) << err_;
   place_.write("empty", "");
   EXPECT_NE(shell("feedrate helper storage 3<empty"), 0);
