@@ -372,6 +372,15 @@ TEST_P(NeverEnds, IsReportedAndTheProcessContinues) {
   EXPECT_EQ(folders(), 1);
 }
 
+/// A completion that never arrives, in the queues of device threads.
+class LostCompletion : public StorageErrors {};
+TEST_P(LostCompletion, IsReported) {
+  Values values = word("ring-fault", "lost");
+  values["ring-timeout"] = std::uint64_t{200};
+  expect_failed(cell(values, kLong), {"read of 16384 bytes at offset ", ".bin", "no completion arrived"});
+  expect_ok(cell());
+}
+
 /// The table of the README: a row for each case, a column for each engine.
 std::string table() {
   std::vector<std::string> names, rules, reasons;
@@ -426,6 +435,11 @@ INSTANTIATE_TEST_SUITE_P(Each, TooLittleLockable, on_every_engine(7), name_of);
 INSTANTIATE_TEST_SUITE_P(Each, LowMemlock,
                          testing::Combine(testing::Values(cases().at(7)),
                                           testing::ValuesIn(std::vector(engines_to_test().end() - 3,
+                                                                        engines_to_test().end()))),
+                         name_of);
+INSTANTIATE_TEST_SUITE_P(Each, LostCompletion,
+                         testing::Combine(testing::Values(cases().at(12)),
+                                          testing::ValuesIn(std::vector(engines_to_test().end() - 2,
                                                                         engines_to_test().end()))),
                          name_of);
 INSTANTIATE_TEST_SUITE_P(Each, NoDeviceMemory, on_every_engine(8), name_of);
