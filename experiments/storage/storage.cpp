@@ -4,6 +4,7 @@
 #include <set>
 
 #include "common/clock.hpp"
+#include "common/hash.hpp"
 #include "experiments/harness/load/open_load.hpp"
 #include "experiments/harness/machine/machine_monitor.hpp"
 #include "experiments/harness/measure/session.hpp"
@@ -29,7 +30,7 @@ Medium medium_of(const Options& options) {
 
 class Storage final : public Experiment {
  public:
-  explicit Storage(Session& session) : session_(session) {}
+  explicit Storage(Session& session) : session_(session), versions_(hash64(session.run_id())) {}
 
   Resolution resolve(const Values& values) override {
     Options options = shared_axes().of(values);
@@ -261,7 +262,7 @@ class Storage final : public Experiment {
   std::map<std::string, std::shared_ptr<FileSet>> file_sets_;
   std::set<std::shared_ptr<FileSet>> filled_;   // devices whose contents the engine has written
   std::set<std::shared_ptr<FileSet>> written_;  // devices whose contents a cell has written
-  std::uint64_t versions_ = 0;
+  std::uint64_t versions_;  // of contents; another run's contents, which a drive may still have, are not accepted
 };
 
 Json members() {
