@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/error.hpp"
+#include "common/threads/threads.hpp"
 #include "variants/storage/copies.hpp"
 #include "variants/storage/files.hpp"
 #include "variants/storage/slots.hpp"
@@ -50,6 +51,7 @@ class IoUring final : public Engine {
         copies_(config.device, options_.streams, direction_of(config.operation)),
         ring_(static_cast<unsigned>(config.depth), flags_of(options_.wait)),
         descriptors_(files_.all()) {
+    limit_workers();
     register_files();
     std::vector<iovec> buffers(config.depth);
     for (std::size_t i = 0; i < config.depth; ++i) buffers[i] = {staging_.slot(i), staging_.stride()};
@@ -107,6 +109,11 @@ class IoUring final : public Engine {
   }
 
  private:
+  /// The kernel would start four workers per core, which would only wait for cores.
+  void limit_workers() {
+    unsigned workers[2] = {std::max(available_cores(), 3u) - 2, 0};  // for files and drives; others: unchanged
+    Uring::check(::io_uring_register_iowq_max_workers(ring_.get(), workers), "io_uring: limiting the workers");
+  }
   void register_files() {
     Uring::check(
         ::io_uring_register_files(ring_.get(), descriptors_.data(), static_cast<unsigned>(descriptors_.size())),

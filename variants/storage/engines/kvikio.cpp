@@ -17,10 +17,15 @@ namespace {
 
 struct KvikioOptions {
   unsigned threads = 8;
+  std::string compat = "on";
 };
 const Axes<KvikioOptions>& own_axes_of_kvikio() {
-  static const auto kAxes = Axes<KvikioOptions>().number("kvikio-threads", &KvikioOptions::threads, {1, 128},
-                                                         "threads in KvikIO's pool, which the process shares");
+  static const auto kAxes =
+      Axes<KvikioOptions>()
+          .number("kvikio-threads", &KvikioOptions::threads, {1, 128},
+                  "threads in KvikIO's pool, which the process shares")
+          .word("kvikio-compat", &KvikioOptions::compat, {"on", "auto", "off"},
+                "KvikIO's compatibility mode: on = system calls, off = cuFile, auto = cuFile if it is installed");
   return kAxes;
 }
 
@@ -58,9 +63,12 @@ class Module {
 class Kvikio final : public Engine {
  public:
   explicit Kvikio(const EngineConfig& config)
-      : named_(config.files), operation_(config.operation), slots_(config.depth), transfers_(config.depth) {
-    const KvikioOptions own = own_axes_of_kvikio().of(config.own);
-    module_->configure(own.threads, config.block, config.direct);
+      : options_(own_axes_of_kvikio().of(config.own)),
+        named_(config.files),
+        operation_(config.operation),
+        slots_(config.depth),
+        transfers_(config.depth) {
+    module_->configure(options_.threads, config.block, config.direct);
     try {
       open();
     } catch (...) {
@@ -110,13 +118,14 @@ class Kvikio final : public Engine {
     return true;
   }
   std::map<std::string, std::string> path() const override {
-    return {{"mode", "KvikIO, cuFile in compatibility mode or POSIX"}};
+    return {{"mode", options_.compat == "on" ? "KvikIO by system calls" : "KvikIO by cuFile"}};
   }
 
  private:
   void open() {
     for (const File& file : named_) {
-      void* const opened = module_->open(file.path.c_str(), operation_ == Operation::write, text_);
+      void* const opened =
+          module_->open(file.path.c_str(), operation_ == Operation::write, options_.compat.c_str(), text_);
       if (opened == nullptr) throw Failure(fmt::format("cannot open {} with KvikIO: {}", file.path, text_));
       files_.push_back(opened);
     }
@@ -127,6 +136,7 @@ class Kvikio final : public Engine {
   }
 
   const Module& module_ = Module::instance();
+  KvikioOptions options_;
   std::span<const File> named_;
   Operation operation_;
   Slots slots_;

@@ -40,9 +40,14 @@ void configure(unsigned threads, std::size_t task, bool direct) {
   kvikio::defaults::set_auto_direct_io_write(direct);
 }
 
-void* open_file(const char* path, bool writes, char* error) {
-  return guarded(error, static_cast<void*>(nullptr),
-                 [&]() -> void* { return new kvikio::FileHandle(path, writes ? "r+" : "r"); });
+void* open_file(const char* path, bool writes, const char* compat, char* error) {
+  const std::string word = compat;
+  const kvikio::CompatMode mode = word == "on"    ? kvikio::CompatMode::ON
+                                  : word == "off" ? kvikio::CompatMode::OFF
+                                                  : kvikio::CompatMode::AUTO;
+  return guarded(error, static_cast<void*>(nullptr), [&]() -> void* {
+    return new kvikio::FileHandle(path, writes ? "r+" : "r", kvikio::FileHandle::m644, mode);
+  });
 }
 
 void close_file(void* file) { delete static_cast<kvikio::FileHandle*>(file); }
