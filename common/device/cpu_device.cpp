@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -28,7 +27,7 @@ constexpr std::align_val_t kAlignment{4096};
 
 Buffer allocate(std::size_t bytes, std::optional<int> filled_with) {
   auto* data = static_cast<std::byte*>(::operator new(bytes, kAlignment, std::nothrow));
-  if (data == nullptr) throw Failure(fmt::format("cannot allocate {} bytes of memory", bytes));
+  if (data == nullptr) throw Failure("cannot allocate " + std::to_string(bytes) + " bytes of memory");
   if (filled_with) std::memset(data, *filled_with, bytes);
   return {data, bytes, [](std::byte* p) { ::operator delete(p, kAlignment); }};
 }
