@@ -15,7 +15,7 @@ import pandas as pd
 from .. import flags
 from ..load import Results
 
-IN_FLIGHT = 2  # blocks in flight per unit of depth
+IN_FLIGHT = 2  # blocks in flight per unit of depth, unless the device's threads request them, each one block
 PRESENT, ABSENT = 0.99, 0.01  # shares that count as all and as none, as in the experiment
 LITTLE, FEWER, MORE, CACHED, EVICTED = "little", "fewer", "more", "cached", "evicted"
 FIO, LINK = "fio", "link"
@@ -64,7 +64,12 @@ def contradictions(row: dict) -> list[str]:
 
 def _beyond_little(row: dict) -> bool:
     allowed = little(row)
-    return not math.isnan(allowed) and row["figures"]["blocks_per_second"] > flags.ABOVE * allowed
+    return not math.isnan(allowed) and _rate(row["figures"]) > flags.ABOVE * allowed
+
+
+def _rate(figures: dict) -> float:
+    """The blocks per second that `latency_ns` describes: not those found in the page cache of the GPU."""
+    return figures.get("cache_loads_per_second", figures.get("blocks_per_second"))
 
 
 def little(row: dict) -> float:
@@ -73,7 +78,7 @@ def little(row: dict) -> float:
     The allowance for the phase's ends: requests that were in flight at its beginning count with their entire time,
     which is at most the largest one; with lifetime `pass`, the first blocks of a pass have no time."""
     figures, point = row["figures"], row["params"]
-    times, rate = figures.get("service_ns") or figures.get("latency_ns"), figures.get("blocks_per_second")
+    times, rate = figures.get("service_ns") or figures.get("latency_ns"), _rate(figures)
     if not times or not rate or not times["mean"] or not times["samples"]:
         return math.nan
     timed = times["samples"] * times.get("sampled_every", 1)
@@ -82,7 +87,9 @@ def little(row: dict) -> float:
         ends = max(1.0, moved / timed)
     else:
         ends = 1 + times["max"] / 1e9 * rate / timed
-    return IN_FLIGHT * point["depth"] * point["threads"] / (times["mean"] / 1e9) * ends
+    path = (row.get("details") or {}).get("path") or {}
+    window = float(path["device_threads"]) if "device_threads" in path else IN_FLIGHT * point["depth"]
+    return window * point["threads"] / (times["mean"] / 1e9) * ends
 
 
 def _of_path(row: dict) -> set[str]:

@@ -35,8 +35,8 @@ def fio(results: Results, point: pd.Series) -> float:
 
 
 def link(results: Results, point: pd.Series) -> float:
-    """The rate of the copy engine, bytes per second; NaN if it was not measured."""
-    return value(results, point, link_name(point))
+    """The rate of the copy engine, bytes per second; NaN if it was not measured or if blocks are in GPU memory."""
+    return math.nan if point.get("in_gpu", False) else value(results, point, link_name(point))
 
 
 def share(point: pd.Series, name: str, limit: float) -> float:

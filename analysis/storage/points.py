@@ -16,7 +16,8 @@ BYTES, BLOCKS, CPU = "bytes_per_second", "blocks_per_second", "cpu_seconds_per_g
 GIB_IN_GB = (1 << 30) / 1e9
 _LOAD = ("arrivals", "rate", "burst_us", "pause_us", "trace_file")
 _SHARED_SETTINGS = ("depth", "threads")
-_NAMED = ("operation", "access", "direct", "residency", "lifetime")  # axes that `task` states in its own words
+_IN_GPU = "in_gpu"  # a column: blocks are found in a page cache in GPU memory
+_NAMED = ("operation", "access", "direct", "residency", "lifetime", _IN_GPU)  # what `task` states in its own words
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,10 @@ def _read(results: Results) -> pd.DataFrame:
 def described(results: Results, found: pd.DataFrame) -> pd.DataFrame:
     """The competing points with `task`, in order; empty if the catalogue has no figures."""
     if found.empty or BYTES not in found:
-        return found.iloc[:0].assign(task=[], place=[])
+        return found.iloc[:0].assign(task=[], place=[], **{_IN_GPU: []})
     found = found[found["variant"].isin(results.contest)]
+    cached = found["cache_pages"].fillna(0) if "cache_pages" in found else pd.Series(0, found.index)
+    found = found.assign(**{_IN_GPU: pd.to_numeric(cached, errors="coerce").fillna(0) > 0})
     order = pd.DataFrame(
         {
             "write": found["operation"] == "write",
@@ -71,12 +74,15 @@ def task_axes(results: Results) -> list[str]:
     """The axes that must be equal for a comparison of engines at one block size."""
     known = results.experiment.axes
     others = ("engine", "device", "block_bytes", *_LOAD, *_SHARED_SETTINGS)
-    return [axis for axis in results.axes if axis not in others and not (axis in known and known[axis].owners)]
+    shared = [axis for axis in results.axes if axis not in others and not (axis in known and known[axis].owners)]
+    return [*shared, _IN_GPU]
 
 
 def task(results: Results, point: pd.Series) -> str:
     """The task in words, without the block size: 'read, random, O_DIRECT'."""
     cache = "O_DIRECT" if point["direct"] == "yes" else f"{point['residency']} page cache"
+    if point[_IN_GPU]:
+        cache = "page cache in GPU memory"
     passes = ["each pass opens and closes the files"] if point["lifetime"] == "pass" else []
     varying = tables.varying(results)
     rest = tables.place(results, point, [one for one in task_axes(results) if one not in _NAMED and one in varying])

@@ -248,6 +248,10 @@ class Storage final : public Experiment {
 
   static void add_bounds(const Options& options, Measurement& measured) {
     const bool read = options.reads();
+    if (const auto hits = measured.numbers.find("cache_hits_per_second");
+        hits != measured.numbers.end() && hits->second > 0) {
+      return;  // these blocks are in device memory
+    }
     measured.bounds_of_figures.emplace_back(
         "bytes_per_second", ceiling_of(read ? "copy_engine_h2d_bytes_per_second" : "copy_engine_d2h_bytes_per_second"));
     if (measures_fio(options)) {

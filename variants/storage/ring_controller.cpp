@@ -82,16 +82,27 @@ void RingController::serve(Uring& ring, const std::stop_token& stop) {
 }
 
 bool RingController::take(Uring& ring) {
-  bool took = false;
-  for (std::size_t i = 0; i < lanes_.size(); ++i) {
-    Lane& lane = lanes_[i];
-    const std::uint32_t tail = SystemMemory::load_acquire(*lane.queue.tail_doorbell);
-    if (tail >= lane.queue.entries) throw Failure(fmt::format("doorbell value {} is outside queue {}", tail, i));
-    for (; lane.head != tail && !free_.empty(); lane.head = (lane.head + 1) % lane.queue.entries) {
-      const nvme::Command command = lane.queue.submissions[lane.head];  // a copy: the device may still change it
-      begin(ring, i, command);
-      took = true;
+  std::vector<std::uint32_t> tails;
+  for (const Lane& lane : lanes_) {
+    tails.push_back(SystemMemory::load_acquire(*lane.queue.tail_doorbell));
+    if (tails.back() >= lane.queue.entries) {
+      throw Failure(fmt::format("doorbell value {} is outside queue {}", tails.back(), tails.size() - 1));
     }
+  }
+  // One command per queue in turn, so that no queue waits for another one (round robin arbitration; NVM Express Base
+  // Specification 1.4, section 4.13.1).
+  bool took = false;
+  for (std::size_t idle = 0; idle < lanes_.size() && !free_.empty(); next_ = (next_ + 1) % lanes_.size()) {
+    Lane& lane = lanes_[next_];
+    if (lane.head == tails[next_]) {
+      ++idle;
+      continue;
+    }
+    idle = 0;
+    const nvme::Command command = lane.queue.submissions[lane.head];  // a copy: the device may still change it
+    lane.head = (lane.head + 1) % lane.queue.entries;
+    begin(ring, next_, command);
+    took = true;
   }
   return took;
 }

@@ -86,6 +86,7 @@ class RingController {
   std::vector<Active> active_;     // indexed by slot
   std::vector<std::size_t> free_;  // slots
   std::deque<Held> held_;
+  std::size_t next_ = 0;  // the queue whose turn it is
   std::uint64_t commands_ = 0, posted_ = 0;
   unsigned unsent_ = 0, queued_ = 0;
   std::atomic<std::uint64_t> injected_{0};
