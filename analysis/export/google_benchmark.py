@@ -2,7 +2,7 @@
 
 Each point becomes a benchmark and each repetition an iteration. `real_time` is the time in nanoseconds per counted item
 (a message, a launch) at the measured rate; `<point>/p50`, `<point>/p99` and similar entries are times. `cpu_time` is
-not a measured CPU time: it is `real_time` times the number of spinning host threads, the host core time per item.
+not a measured CPU time but host core time per item: `real_time` times the number of spinning host threads.
 `iterations` is the number of received or sampled items. Figures that are not times are counters; `items_per_second` is
 the rate.
 """

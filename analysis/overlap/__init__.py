@@ -1,1 +1,1 @@
-"""Report parts of the `overlap` experiment: the share of the possible overlap that each strategy reaches."""
+"""Parts of the report for the `overlap` experiment: the share of the possible overlap that each strategy reaches."""

@@ -30,10 +30,10 @@ class PassGivenUp : public Failure {
 };
 
 /// A load on a queue, with one sending thread and one collecting and verifying thread per producer. Closed load: each
-/// producer keeps `window` messages in flight; in a phase measured in seconds, the first window fills the pipe and
-/// counts neither for throughput nor for latency. Open load: a schedule determines when messages are due, regardless of
-/// the results; `window` is then the number of messages that the queue takes before it pushes back. Successive passes
-/// use the same queue with continuing sequence numbers; nothing is in flight between them.
+/// producer keeps `window` messages in flight; in a phase measured in seconds, the first window only fills
+/// the pipeline and counts toward neither throughput nor latency. Open load: a schedule determines when messages are
+/// due, regardless of the results; `window` is then the number of messages that the queue takes before it pushes back.
+/// Successive passes use the same queue with continuing sequence numbers; nothing is in flight between them.
 class Load {
  public:
   /// `stages`: the clock given to the queue, if any.

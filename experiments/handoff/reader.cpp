@@ -117,7 +117,7 @@ void read_tensors(int socket) {
     if (request.op == Op::begin) {
       reader.reset();
       const auto end = text.find('\0');
-      if (end == std::string_view::npos) throw Failure("a request from the exporter specifies no way");
+      if (end == std::string_view::npos) throw Failure("a request from the exporter does not name a way");
       reader = std::make_unique<Reader>(std::string(text.substr(0, end)),
                                         nlohmann::json::parse(text.substr(end + 1)).get<Setting>());
       return text_of({});

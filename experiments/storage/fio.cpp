@@ -43,7 +43,8 @@ double read_fio(const FioJob& job, const File& file) {
   const std::string operation = job.sequential ? (job.read ? "read" : "write") : job.read ? "randread" : "randwrite";
   const std::string text = output_of(fmt::format(
       "command -v fio >/dev/null && fio --name=limit --filename={} --size={} --rw={} --bs={} --iodepth={} --numjobs={} "
-      "--direct=1 --ioengine=io_uring --registerfiles --fixedbufs --runtime=1 --time_based --group_reporting --randrepeat=0 --refill_buffers "
+      "--direct=1 --ioengine=io_uring --registerfiles --fixedbufs --runtime=1 --time_based --group_reporting "
+      "--randrepeat=0 --refill_buffers "
       "--output-format=json 2>/dev/null",
       quoted(file.path), file.bytes, operation, job.block, job.depth, job.threads));
   return fio_bytes_per_second(text, job.read);

@@ -90,7 +90,8 @@ class Runner {
     if (open_load) {
       LoadShape mine = job_.shape;
       mine.rate /= job_.options.threads;
-      schedule = make_schedule(mine, settings().seconds, settings().seed + job_.repetition + 1000 * thread_);
+      schedule =
+          make_schedule(mine, settings().seconds, settings().seed + job_.repetition + std::uint64_t{1000} * thread_);
     }
     ready();
     seen.load = offer_to(*load, settings().seconds, open_load ? &schedule : nullptr);
@@ -253,7 +254,7 @@ class Crew {
   /// The request that a thread waits for, with file and offset, as far as it is known.
   std::string place() const {
     for (const Progress& each : progress_) {
-      if (const std::string note = each.note(); !note.empty() && !each.ended) return note;
+      if (std::string note = each.note(); !note.empty() && !each.ended) return note;
     }
     for (unsigned t = 0; t < progress_.size(); ++t) {
       const std::uint64_t number = progress_[t].submitting.load(std::memory_order_relaxed);

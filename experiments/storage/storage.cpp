@@ -152,7 +152,7 @@ class Storage final : public Experiment {
       drop(known->second);
     }
     if (const auto found = file_sets_.find(name); found != file_sets_.end()) return found->second;
-    const auto made = std::make_shared<FileSet>(medium_of(options), session_.settings().seed, 0);
+    auto made = std::make_shared<FileSet>(medium_of(options), session_.settings().seed, 0);
     file_sets_.emplace(name, made);
     return made;
   }

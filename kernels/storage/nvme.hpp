@@ -20,7 +20,7 @@ enum class AdminOpcode : std::uint8_t {
 /// Opcodes of the NVM command set (section 6).
 enum class IoOpcode : std::uint8_t { flush = 0x00, write = 0x01, read = 0x02 };
 
-/// The data structure that Identify returns: the CNS field (section 5.15.1).
+/// Values of Identify's CNS field, which selects the data structure to return (section 5.15.1).
 enum class Identify : std::uint32_t { name_space = 0x00, controller = 0x01, active_namespaces = 0x02 };
 
 inline constexpr std::uint32_t kNumberOfQueues = 0x07;  ///< feature identifier (section 5.21.1.7)

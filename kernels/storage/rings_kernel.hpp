@@ -64,7 +64,7 @@ struct Tally {
   std::uint64_t hits;                ///< accesses that found the page in the cache
   std::uint64_t loads;               ///< pages read from storage
   std::uint64_t began_ns, ended_ns;  ///< by the device's clock; `began_ns` is initially the largest value
-  std::uint64_t failed;              ///< 1 after the first failure, which the words below describe
+  std::uint64_t failed;              ///< 1 after the first failure; the following fields describe it
   std::uint64_t failed_block, failed_outcome, wrong_words, wrong_first;
   std::uint64_t latency[kTallyBuckets];  ///< ns from the lookup of a page that was read until it was checked
 };

@@ -203,7 +203,7 @@ def six(tmp_path_factory) -> list[str]:
     return sorted(map(str, place.iterdir()))
 
 
-def test_several_runs_measure_noise_instead_of_assuming_it(six, tmp_path, capsys):
+def test_noise_is_measured_if_there_are_several_runs(six, tmp_path, capsys):
     assert main(["compare", *six[:3], "--with", *six[3:], "--out", str(tmp_path / "out")]) == 0
     text = capsys.readouterr().out
     assert "throughput: 0 FASTER, 1 SLOWER, " in text and "Kalibera and Jones" in text

@@ -96,7 +96,7 @@ def test_report_prints_its_page_and_warns_before_any_number(folder, capsys):
 # --- tables
 
 
-def test_headline_has_the_numbers_of_the_rows(folder):
+def test_headline_shows_the_figures_from_the_rows(folder):
     fast, slow, alone = (rows.cell(rows.params(window=window), 0, rate) for window, rate in ((256, 8e6), (16, 5e6), (1, 1e5)))
     alone["figures"]["latency_ns"] |= {"p50": 11_100.0, "p99": 22_200.0, "p999": 33_300.0}
     alone["bounds"]["latency_ns"]["ratio"], fast["bounds"]["messages_per_second"]["ratio"] = 1.23, 0.77

@@ -43,6 +43,7 @@ bool replace_page(std::uintptr_t address) {
     const std::size_t page = (address - begin) / kPage;
     entry->lost.load()[page / kPagesOfWord].fetch_or(std::uint64_t{1} << page % kPagesOfWord);
     entry->any_lost.store(true);
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): the handler reads addresses as atomic integers
     return ::mmap(reinterpret_cast<void*>(begin + page * kPage), kPage, PROT_READ,
                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
   }

@@ -147,7 +147,8 @@ void RingController::queue(Uring& ring, std::size_t slot) {
   if (entry == nullptr) throw Failure("io_uring: the ring is full");  // it has an entry per slot
   const int descriptor = config_.files.descriptor(command.namespace_id - 1, offset, bytes);
   const auto file = static_cast<int>(std::ranges::find(descriptors_, descriptor) - descriptors_.begin());
-  void* const memory = reinterpret_cast<void*>(command.prp1 + active.done);
+  const auto begin = reinterpret_cast<std::uint64_t>(config_.staging.data());
+  std::byte* const memory = config_.staging.data() + (command.prp1 - begin) + active.done;
   if (static_cast<nvme::IoOpcode>(command.opcode()) == nvme::IoOpcode::read) {
     ::io_uring_prep_read_fixed(entry, file, memory, bytes, offset, 0);
   } else {

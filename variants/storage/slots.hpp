@@ -15,6 +15,7 @@ class Slots {
   explicit Slots(std::size_t count) : requests_(count), bytes_(count) {
     for (std::size_t i = count; i-- > 0;) free_.push_back(i);
   }
+  std::size_t count() const { return requests_.size(); }
   bool full() const { return free_.empty(); }
   std::size_t in_flight() const { return requests_.size() - free_.size(); }
   /// Takes a free slot for a request.

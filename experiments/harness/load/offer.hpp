@@ -31,7 +31,7 @@ struct LoadResult {
   bool ramped = true;          ///< the first window ended before its deadline
   double seconds = 0;          ///< time in which the `received` requests ended
   std::uint64_t received = 0;  ///< requests that ended in that time, checked
-  Histogram latency;           ///< time until a request ended, from submission or, for open load, from its due time
+  Histogram latency;           ///< time from a request's submission (open load: from its due time) to its end
   // Open load.
   Histogram service;                          ///< time until a request ended, from submission
   Histogram without_own_lag;                  ///< `latency` minus the generator's own lag

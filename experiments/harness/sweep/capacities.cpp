@@ -94,7 +94,7 @@ void Capacities::print_table() const {
   std::map<std::string, std::vector<std::string>> lines;
   for (const Search& search : searches_) lines[name_of(search)].push_back(answer_text(search.answer));
   if (lines.empty()) return;
-  say("Highest rates that meet the latency bound (sustained up to, not sustained from):\n");
+  say("Highest rates that meet the latency bound (highest rate sustained to lowest rate\nnot sustained):\n");
   for (const auto& [name, answers] : lines) {
     say("  {}\n", shortened(name, kColumns - 2));
     for (const std::string& answer : answers) say("    {}\n", wrapped(answer, 6, kColumns - 4));

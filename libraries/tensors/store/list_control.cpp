@@ -13,7 +13,7 @@ struct ToSend {
   std::string list, text;
 };
 
-/// `allowed`: the required prefix of a list for answers. A request must not make the store write to other keys.
+/// `allowed`: the prefix that the name of a reply list must have. A request must not make the store write to other keys.
 ToSend answer_of(Table& table, const Identity& identity, const std::string& text, const std::string& allowed) {
   ToSend answer{reply_to_of(text), {}};
   if (!answer.list.empty() && !answer.list.starts_with(allowed)) {

@@ -86,9 +86,8 @@ class ReaderThreads final : public Engine {
       : operation_(config.operation),
         options_(own_axes_of_threads().of(config.own)),
         files_(config),
-        staging_(config.device, std::min<std::size_t>(config.depth, options_.readers * options_.reader_slots),
-                 config.block),
-        slots_(std::min<std::size_t>(config.depth, options_.readers * options_.reader_slots)),
+        slots_(std::min(config.depth, std::size_t{options_.readers} * options_.reader_slots)),
+        staging_(config.device, slots_.count(), config.block),
         copies_(config.device, options_.streams, direction_of(config.operation)) {
     const auto readers = std::min<std::size_t>(options_.readers, config.depth);
     for (std::size_t i = 0; i < readers; ++i) threads_.emplace_back([this] { serve(); });
@@ -148,8 +147,8 @@ class ReaderThreads final : public Engine {
   Operation operation_;
   ThreadsOptions options_;
   OpenFiles files_;
-  Staging staging_;
   Slots slots_;
+  Staging staging_;
   Copies copies_;
   Board board_;
   std::vector<Moved> moved_;

@@ -65,7 +65,7 @@ NamespaceInfo parse_namespace(IdentifyData data, std::uint32_t id) {
   if ((field<std::uint8_t, 29>(data) & 7) != 0) throw fail("end-to-end protection is not supported");
   info.block_bytes = 1u << log;
   if (info.blocks > std::numeric_limits<std::uint64_t>::max() / info.block_bytes) {
-    throw fail(fmt::format("{} blocks are not possible", info.blocks));
+    throw fail(fmt::format("the size of {} blocks of {} bytes exceeds 64 bits", info.blocks, info.block_bytes));
   }
   return info;
 }

@@ -10,7 +10,7 @@
 
 namespace feedrate::storage::nvme {
 
-/// Whether a text is a PCI address such as "0000:00:04.0".
+/// Whether a string is a PCI address such as "0000:00:04.0".
 bool is_pci_address(const std::string&);
 
 /// Why no device can be used through VFIO on this machine; empty if one could be.
