@@ -194,8 +194,8 @@ void Controller::shut_down() {
   const std::lock_guard lock(mutex_);
   if (!enabled_) return;
   try {
-    for (std::uint16_t number = 1; number < used_.size(); ++number) {
-      if (used_[number]) delete_locked(number);
+    for (std::size_t number = 1; number < used_.size(); ++number) {
+      if (used_[number]) delete_locked(static_cast<std::uint16_t>(number));
     }
     const std::uint32_t configuration = read(Register::configuration);
     write(Register::configuration, (configuration & ~kShutdownMask) | kShutdownNormal);

@@ -58,7 +58,7 @@ NamespaceInfo parse_namespace(IdentifyData data, std::uint32_t id) {
   const unsigned formats = field<std::uint8_t, 25>(data) + 1u, format = field<std::uint8_t, 26>(data) & 0xFu;
   if (format >= formats) throw fail(fmt::format("format {} of {} does not exist", format, formats));
   std::uint32_t described;
-  std::memcpy(&described, data.data() + 128 + 4 * format, sizeof described);
+  std::memcpy(&described, data.data() + 128 + std::size_t{4} * format, sizeof described);
   const unsigned metadata = described & 0xFFFF, log = described >> 16 & 0xFF;
   if (metadata != 0) throw fail(fmt::format("blocks with {} bytes of metadata are not supported", metadata));
   if (log < 9 || log > 16) throw fail(fmt::format("blocks of 2^{} bytes are not supported", log));
