@@ -27,6 +27,7 @@ BlockLoad::BlockLoad(std::unique_ptr<Engine> engine, Device& device, const FileS
       lists_(device.allocate_host(kGroups * kGroup * (sizeof(Block) + sizeof(Verdict)), HostMemory::pinned)),
       requests_(window()),
       numbers_(window()),
+      versions_(window()),
       stream_(device.stream()),
       engine_(std::move(engine)) {
   auto* const blocks = reinterpret_cast<Block*>(lists_.data());
@@ -55,8 +56,10 @@ bool BlockLoad::submit(std::size_t slot, std::uint64_t number) {
                         .bytes = shape_.block,
                         .device = device_.data() + slot * shape_.block};
   numbers_[slot] = 0;
+  versions_[slot] = shape_.version_of(number, pattern_.size());
   if (shape_.operation == Operation::write) {
-    if (spare_.empty()) return false;
+    // A pass ends before the next one begins: two writes of a block at once could end in either order.
+    if (spare_.empty() || (number % pattern_.size() == 0 && under_way_ != 0)) return false;
     requests_[slot] = request;
     Group group = std::move(spare_.back());
     spare_.pop_back();
@@ -69,6 +72,7 @@ bool BlockLoad::submit(std::size_t slot, std::uint64_t number) {
   }
   numbers_[slot] = number + 1;
   requested_ += request.bytes;
+  ++under_way_;
   return true;
 }
 
@@ -106,12 +110,13 @@ std::size_t BlockLoad::poll(std::span<std::size_t> ended) {
   const std::size_t count = std::min(ended.size(), ended_.size());
   std::copy_n(ended_.begin(), count, ended.begin());
   ended_.erase(ended_.begin(), ended_.begin() + static_cast<std::ptrdiff_t>(count));
+  under_way_ -= count;
   return count;
 }
 
 Block BlockLoad::block_of(std::size_t slot) const {
   const Request& request = requests_[slot];
-  return {request.device, request.bytes, files_.key(request.file, shape_.version), request.offset};
+  return {request.device, request.bytes, files_.key(request.file, versions_[slot]), request.offset};
 }
 
 void BlockLoad::launch(Group& group, bool check) {

@@ -22,6 +22,15 @@ struct BlockShape {
   std::size_t shift = 0;      ///< bytes by which every block is shifted
   std::uint64_t version = 0;  ///< version of the contents that are read or written
   bool once = false;          ///< each block is accessed at most once
+
+  std::uint64_t writes = 0;  ///< if read: number of writes that made the contents; 0: all blocks have `version`
+
+  /// Version of the contents of request `number`, of `count` blocks that are accessed in turn. Each pass over the
+  /// blocks writes another version, so that a lost write cannot hide behind an earlier one.
+  std::uint64_t version_of(std::uint64_t number, std::uint64_t count) const {
+    if (operation == Operation::write) return version + (number / count << 32);
+    return writes == 0 ? version : version + ((writes - 1 - number) / count << 32);
+  }
 };
 
 /// The requests of one thread as a load's target. A read block is compared with the file's contents on the device; a
@@ -69,8 +78,10 @@ class BlockLoad final : public Endpoint {
   std::uint64_t blocks_per_file_, requested_ = 0;
   bool exhausted_ = false;
   Buffer device_, lists_;
-  std::vector<Request> requests_;       // indexed by slot
-  std::vector<std::uint64_t> numbers_;  // indexed by slot; 0: not in flight
+  std::vector<Request> requests_;        // indexed by slot
+  std::vector<std::uint64_t> numbers_;   // indexed by slot; 0: not in flight
+  std::vector<std::uint64_t> versions_;  // of the contents, indexed by slot
+  std::size_t under_way_ = 0;            // number of submitted requests that have not been reported
   std::vector<Group> spare_;
   std::deque<Group> running_;          // generating or checking, in order
   std::deque<std::size_t> generated_;  // slots ready to be written

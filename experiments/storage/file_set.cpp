@@ -2,7 +2,9 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/fs.h>
 #include <linux/magic.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -12,10 +14,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <set>
 #include <vector>
 
 #include "common/error.hpp"
 #include "common/threads/threads.hpp"
+#include "experiments/harness/measure/session.hpp"
 #include "kernels/storage/content.hpp"
 #include "variants/storage/files.hpp"
 
@@ -63,7 +67,10 @@ FileSet::FileSet(const Medium& medium, std::uint64_t seed, std::uint64_t version
     : medium_(medium), seed_(seed), version_(version) {
   require_room(medium);
   if (!medium.devices.empty()) {
-    for (const std::string& path : medium.devices) files_.push_back({path, medium.bytes});
+    for (const std::string& path : medium.devices) {
+      files_.push_back({path, medium.bytes});
+      if (!medium.own) held_.emplace_back(path, O_RDWR | O_EXCL);
+    }
     if (!medium.own) create();
     return;
   }
@@ -79,11 +86,12 @@ FileSet::FileSet(const Medium& medium, std::uint64_t seed, std::uint64_t version
 }
 
 void FileSet::create() {
-  const int flags = O_RDWR | O_EXCL | (folder_.empty() ? 0 : O_CREAT);  // O_EXCL: no mounted device
+  const int flags = O_RDWR | (folder_.empty() ? 0 : O_CREAT | O_EXCL);
   std::vector<Descriptor> open;
   for (const File& file : files_) open.emplace_back(file.path, flags);
   const std::vector<Part> parts = parts_of(files_);
   in_parallel(parts.size(), [&](std::size_t i) {
+    if (interrupted()) throw Failure("interrupted while the files were written");
     const Part& part = parts[i];
     std::vector<std::uint64_t> words((part.bytes + 7) / 8);
     auto* const data = reinterpret_cast<std::byte*>(words.data());
@@ -121,17 +129,24 @@ std::string FileSet::what_changed() const {
 
 namespace {
 
-void require_device(const std::string& path, std::uint64_t bytes) {
+/// `numbers`: those of the devices so far.
+void require_device(const std::string& path, std::uint64_t bytes, std::set<dev_t>& numbers) {
   struct stat found {};
-  if (::stat(path.c_str(), &found) != 0) throw BadInput("--target", path, std::strerror(errno));
+  if (::stat(path.c_str(), &found) != 0) {
+    throw BadInput("--target", path, fmt::format("a block device ({})", std::strerror(errno)));
+  }
   if (!S_ISBLK(found.st_mode)) throw BadInput("--target", path, "a block device");
+  if (!numbers.insert(found.st_rdev).second) throw BadInput("--target", path, "each block device once");
   const int device = ::open(path.c_str(), O_RDWR | O_EXCL | O_CLOEXEC);
   if (device < 0) {
     throw BadInput("--target", path,
                    fmt::format("a writable block device that is not in use ({})", std::strerror(errno)));
   }
+  int read_only = 0;
+  ::ioctl(device, BLKROGET, &read_only);
   const off_t end = ::lseek(device, 0, SEEK_END);
   ::close(device);
+  if (read_only != 0) throw BadInput("--target", path, "a block device that is not read-only");
   if (end < 0 || static_cast<std::uint64_t>(end) < bytes) {
     throw BadInput("--target", path, fmt::format("a device with at least {} bytes; it has {}", bytes, end));
   }
@@ -142,7 +157,8 @@ void require_device(const std::string& path, std::uint64_t bytes) {
 void FileSet::require_room(const Medium& medium) {
   if (!medium.devices.empty()) {
     if (medium.own) return;  // the engine checks its devices
-    for (const std::string& path : medium.devices) require_device(path, medium.bytes);
+    std::set<dev_t> numbers;
+    for (const std::string& path : medium.devices) require_device(path, medium.bytes, numbers);
     return;
   }
   const std::string& folder = medium.folder;
@@ -153,7 +169,10 @@ void FileSet::require_room(const Medium& medium) {
   const struct statfs space = statfs_of(folder);
   const std::uint64_t room = std::uint64_t{space.f_bavail} * static_cast<std::uint64_t>(space.f_bsize);
   if (room < bytes) {
-    throw BadInput("--folder", folder, fmt::format("a folder with {} bytes of free space; it has {}", bytes, room));
+    constexpr double kGiB = std::uint64_t{1} << 30;
+    throw BadInput("--folder", folder,
+                   fmt::format("a folder with {:.1f} GiB of free space; it has {:.1f} GiB",
+                               static_cast<double>(bytes) / kGiB, static_cast<double>(room) / kGiB));
   }
 }
 
@@ -187,6 +206,7 @@ void FileSet::make(Residency residency) const {
   for (const File& file : files_) open.emplace_back(file.path, O_RDONLY);
   const std::vector<Part> parts = parts_of(files_);
   in_parallel(parts.size(), [&](std::size_t i) {
+    if (interrupted()) return;
     std::vector<std::byte> data(parts[i].bytes);
     static_cast<void>(move_block(Operation::read, open[parts[i].file].get(), data.data(),
                                  {.offset = parts[i].offset, .bytes = parts[i].bytes}));

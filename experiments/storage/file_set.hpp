@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "variants/storage/descriptor.hpp"
 #include "variants/storage/engine.hpp"
 
 namespace feedrate::storage {
@@ -14,7 +15,7 @@ enum class Residency { warm, cold };
 
 /// Where blocks are stored.
 struct Medium {
-  std::string folder;                     ///< in which files are created
+  std::string folder = {};                ///< in which files are created
   unsigned files = 1;                     ///< number of files or devices
   std::uint64_t bytes = 0;                ///< per file or device
   std::vector<std::string> devices = {};  ///< block devices to use instead of files
@@ -30,6 +31,8 @@ class FileSet {
   /// Throws BadInput naming `--folder` if the files cannot be created there or do not fit, and naming `--target` if a
   /// device cannot be used.
   static void require_room(const Medium&);
+  /// The number of the file system that holds a folder; 0 if the folder does not exist.
+  static std::uint64_t file_system_of(const std::string& folder) { return stamp_of(folder).device; }
   FileSet(const FileSet&) = delete;
   FileSet& operator=(const FileSet&) = delete;
 
@@ -61,6 +64,7 @@ class FileSet {
   void create();
 
   Medium medium_;
+  std::vector<Descriptor> held_;  // block devices: no other program can mount them, and their cache is kept
   std::filesystem::path folder_;  // empty for block devices
   std::vector<File> files_;
   std::vector<Stamp> stamps_;  // indexed like files_

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -24,6 +25,6 @@ double read_fio(const FioJob&, const File&);
 /// Adds the bytes per second that fio moves between this file and host memory. The file exists and its data is on the
 /// drive, so that fio's first reads do not compete with writes. Without fio (Debian package fio), the limit is left out
 /// with a warning.
-void add_fio_limit(LimitList&, const FioJob&, const File&);
+void add_fio_limit(LimitList&, const FioJob&, std::function<File()> file);
 
 }  // namespace feedrate::storage

@@ -90,6 +90,9 @@ std::string why_impossible(const Options& options, const LoadShape& shape, const
   if (options.lifetime == "pass" && (is_open(shape) || !options.reads())) {
     return "lifetime pass needs --operation read and --arrivals closed";
   }
+  if (options.lifetime == "pass" && options.residency == "cold" && !options.is_direct()) {
+    return "lifetime pass needs --residency warm or --direct yes, because the first pass leaves the files in the cache";
+  }
   if (!options.reads() && options.residency == "cold" && !options.is_direct()) {
     return "residency cold needs --operation read or --direct yes";
   }

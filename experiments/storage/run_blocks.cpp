@@ -10,6 +10,7 @@
 #include <latch>
 #include <memory>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #include "common/clock.hpp"
@@ -156,7 +157,8 @@ class Runner {
                                .watchdog_seconds = settings().watchdog_seconds,
                                .interrupted = [&] { return stop_() || load.exhausted(); }});
     } catch (const NoProgress& failure) {
-      const std::string why = fmt::format("{}: {}", load.oldest(), failure.what());
+      const std::string oldest = load.oldest();
+      const std::string why = oldest.empty() ? failure.what() : fmt::format("{}: {}", oldest, failure.what());
       progress_.note(why);
       throw Failure(why);
     } catch (const Failure& failure) {
@@ -223,6 +225,16 @@ class Crew {
     }
     one_ended_.notify_one();
   }
+  /// The last `count` threads do not exist: the others end as soon as they can.
+  void miss(unsigned count, const std::string& why) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!failure_) failure_ = std::make_exception_ptr(Failure(why));
+      for (std::size_t t = progress_.size() - count; t < progress_.size(); ++t) progress_[t].ended = true;
+    }
+    failed_ = true;
+    all_ready_.count_down(count);
+  }
   /// Waits until all threads have ended. Throws Hung.
   void await() {
     constexpr std::chrono::milliseconds kInterval{20};
@@ -283,7 +295,12 @@ std::vector<Seen> run_blocks(std::shared_ptr<const Job> job) {
   const unsigned count = job->options.threads;
   const auto crew = std::make_shared<Crew>(std::move(job));
   std::vector<std::thread> threads;
-  for (unsigned t = 0; t < count; ++t) threads.emplace_back([crew, t] { crew->run(t); });
+  try {
+    for (unsigned t = 0; t < count; ++t) threads.emplace_back([crew, t] { crew->run(t); });
+  } catch (const std::system_error& failure) {
+    crew->miss(count - static_cast<unsigned>(threads.size()),
+               fmt::format("cannot start thread {} of {}: {}", threads.size() + 1, count, failure.what()));
+  }
   try {
     crew->await();
   } catch (...) {

@@ -49,29 +49,46 @@ class Storage final : public Experiment {
     shared_axes().put(options, made.values);
     load_axes().put(shape, made.values);
     made.impossible = why_impossible(options, shape, made.values);
+    const std::uint64_t blocks = options.files * options.blocks_per_file();
+    const double due = shape.rate * session_.settings().seconds;
+    if (made.impossible.empty() && is_open(shape) && options.reads() && options.residency == "cold" &&
+        due > static_cast<double>(blocks)) {
+      made.impossible = fmt::format(
+          "cold blocks are read once, and {:.0f} are due in {} s, but the files have {}; use larger files or a lower "
+          "--rate",
+          due, session_.settings().seconds, blocks);
+    }
     return made;
   }
 
   void connect(std::span<const Resolution> points) override {
-    std::map<std::string, std::uint64_t> bytes;  // by folder; all file sets exist until the end
+    std::map<std::uint64_t, Medium> needed;  // by file system: all file sets exist until the end
     std::set<std::string> sets;
     for (const Resolution& point : points) {
       const Options options = shared_axes().of(point.values);
       if (!point.impossible.empty() || !sets.insert(name_of_set(options)).second) continue;
       Medium medium = medium_of(options);
-      if (medium.devices.empty()) {
-        bytes[medium.folder] += medium.files * medium.bytes;
-        medium = {.folder = medium.folder, .files = 1, .bytes = bytes[medium.folder]};
+      if (!medium.devices.empty()) {
+        FileSet::require_room(medium);
+        continue;
       }
-      FileSet::require_room(medium);
+      const std::uint64_t bytes = medium.files * medium.bytes;
+      Medium& sum =
+          needed.try_emplace(FileSet::file_system_of(medium.folder), Medium{medium.folder, 1, 0}).first->second;
+      sum.bytes += bytes;
     }
+    for (const auto& [number, sum] : needed) FileSet::require_room(sum);
   }
 
   void add_limits(LimitList& limits, std::span<const Resolution> points) override {
     for (const Resolution& point : points) {
       const Options options = shared_axes().of(point.values);
-      if (!point.impossible.empty() || !measures_fio(options)) continue;
-      add_fio_limit(limits, job_of(options), limits.measures() ? files_of(options)->files().front() : File{});
+      if (!point.impossible.empty() || !is_bound_by_fio(options)) continue;
+      add_fio_limit(limits, job_of(options), [this, options] {
+        const std::shared_ptr<FileSet> files = files_of(options);
+        if (options.on_devices() && !options.reads()) written_.insert(files);
+        return files->files().front();
+      });
     }
   }
 
@@ -128,6 +145,14 @@ class Storage final : public Experiment {
   static bool measures_fio(const Options& options) {
     return options.is_direct() && options.shift == 0 && !engine_of(options).own_storage;
   }
+  /// Whether the limit of fio's job bounds a point. A limit's name does not contain the drive, so only the first folder
+  /// or target has limits.
+  bool is_bound_by_fio(const Options& options) {
+    if (!measures_fio(options)) return false;
+    const std::string place = options.on_devices() ? options.target : options.folder;
+    if (place_of_limits_.empty()) place_of_limits_ = place;
+    return place == place_of_limits_;
+  }
   /// Runs fio after the timed phase. A drive's rate changes within seconds, for example while earlier writes are still
   /// under way below it, so an engine is compared with this figure rather than with the limit.
   static void add_fio(const Options& options, const File& file, Measurement& measured) {
@@ -137,8 +162,9 @@ class Storage final : public Experiment {
     } catch (const Failure&) {  // the limit's warning names the reason
     }
   }
+  static constexpr const char* kDevices = "devices ";
   static std::string name_of_set(const Options& options) {
-    if (options.on_devices()) return fmt::format("{} {}", options.target, options.size);
+    if (options.on_devices()) return fmt::format("{}{} {}", kDevices, options.target, options.size);
     return fmt::format("{} {} {} {}", options.folder, options.files, options.size, options.operation);
   }
   /// The files of one size in one folder, or the devices. Files to be written are a separate set, because their
@@ -152,6 +178,9 @@ class Storage final : public Experiment {
       drop(known->second);
     }
     if (const auto found = file_sets_.find(name); found != file_sets_.end()) return found->second;
+    if (options.on_devices()) {  // sets of other sizes hold the same devices
+      std::erase_if(file_sets_, [](const auto& each) { return each.first.starts_with(kDevices); });
+    }
     auto made = std::make_shared<FileSet>(medium_of(options), session_.settings().seed, 0);
     file_sets_.emplace(name, made);
     return made;
@@ -176,8 +205,7 @@ class Storage final : public Experiment {
     return false;
   }
 
-  static void add_results(const Job& job, const std::vector<Seen>& seen, const IoCounters& used,
-                          Measurement& measured) {
+  void add_results(const Job& job, const std::vector<Seen>& seen, const IoCounters& used, Measurement& measured) {
     const Options& options = job.options;
     Seen all = seen.front();
     for (std::size_t t = 1; t < seen.size(); ++t) {
@@ -214,9 +242,10 @@ class Storage final : public Experiment {
       measured.numbers["share_of_fio"] = rate / fio->second;
     }
     measured.numbers["blocks_per_second"] = rate / static_cast<double>(options.block);
+    const std::uint64_t in_gpu = all.cache_hits * options.block;
     measured.numbers["cpu_seconds_per_gib"] =
-        used.cpu_seconds / (static_cast<double>(all.requested) / static_cast<double>(std::uint64_t{1} << 30));
-    measured.histograms["latency_ns"] = {all.load.latency, 1};
+        used.cpu_seconds / (static_cast<double>(all.requested + in_gpu) / static_cast<double>(std::uint64_t{1} << 30));
+    if (all.load.latency.samples() != 0) measured.histograms["latency_ns"] = {all.load.latency, 1};
     if (all.cache_loads + all.cache_hits != 0) {
       measured.numbers["cache_hits_per_second"] = static_cast<double>(all.cache_hits) / all.load.seconds;
       measured.numbers["cache_loads_per_second"] = static_cast<double>(all.cache_loads) / all.load.seconds;
@@ -246,7 +275,7 @@ class Storage final : public Experiment {
     }
   }
 
-  static void add_bounds(const Options& options, Measurement& measured) {
+  void add_bounds(const Options& options, Measurement& measured) {
     const bool read = options.reads();
     if (const auto hits = measured.numbers.find("cache_hits_per_second");
         hits != measured.numbers.end() && hits->second > 0) {
@@ -254,7 +283,7 @@ class Storage final : public Experiment {
     }
     measured.bounds_of_figures.emplace_back(
         "bytes_per_second", ceiling_of(read ? "copy_engine_h2d_bytes_per_second" : "copy_engine_d2h_bytes_per_second"));
-    if (measures_fio(options)) {
+    if (is_bound_by_fio(options)) {
       const Expression fio = ceiling_of(fio_limit(job_of(options)));
       measured.bounds_of_figures.emplace_back("bytes_per_second", fio);
       measured.bounds_of_figures.emplace_back("blocks_per_second",
@@ -266,6 +295,7 @@ class Storage final : public Experiment {
   std::map<std::string, std::shared_ptr<FileSet>> file_sets_;
   std::set<std::shared_ptr<FileSet>> filled_;   // devices whose contents the engine has written
   std::set<std::shared_ptr<FileSet>> written_;  // devices whose contents a cell has written
+  std::string place_of_limits_;                 // the folder or target in which fio measured its limits
   std::uint64_t versions_;  // of contents; another run's contents, which a drive may still have, are not accepted
 };
 
@@ -300,6 +330,12 @@ std::vector<Figure> figures() {
   return all;
 }
 
+OfferedLoad offered_blocks() {
+  OfferedLoad load = offered_load();
+  load.rate_figure = "blocks_per_second";
+  return load;
+}
+
 const ExperimentRegistration registered(
     "storage", {.description = "how bytes get from a drive or the page cache into device memory, and back",
                 .axes =
@@ -320,7 +356,7 @@ const ExperimentRegistration registered(
                       const EngineEntry& engine = engine_of(options);
                       return options.threads * (1 + engine.threads(point_of(options, values)));
                     },
-                .searching = {.load = offered_load()},
+                .searching = {.load = offered_blocks()},
                 .listing = {members},
                 .helper = try_registration});
 

@@ -15,7 +15,8 @@ namespace feedrate::storage {
 namespace {
 
 /// Writes the blocks of a pattern through the engine, or reads and checks them.
-void move_through_engine(const Job& job, Operation operation, const Pattern& pattern) {
+/// `writes`: number of writes that made the contents to be read.
+void move_through_engine(const Job& job, Operation operation, const Pattern& pattern, std::uint64_t writes = 0) {
   const Options& options = job.options;
   if (pattern.size() == 0) return;
   BlockLoad load(engine_of(options).make({.files = job.files->files(),
@@ -26,7 +27,7 @@ void move_through_engine(const Job& job, Operation operation, const Pattern& pat
                                           .depth = options.depth,
                                           .own = job.own}),
                  *job.device, *job.files, pattern,
-                 {operation, options.block, options.depth, options.shift, job.version, true});
+                 {operation, options.block, options.depth, options.shift, job.version, true, writes});
   offer(load, {.seconds = 1e9,
                .window = load.window(),
                .watchdog_seconds = job.settings.watchdog_seconds,
@@ -44,7 +45,10 @@ void verify_written(const Job& job, const std::vector<Seen>& seen) {
   const Options& options = job.options;
   if (engine_of(options).own_storage) {
     for (unsigned t = 0; t < options.threads; ++t) {
-      move_through_engine(job, Operation::read, job.pattern(t).first(seen[t].requested / options.block));
+      const Pattern pattern = job.pattern(t);
+      const std::uint64_t writes = seen[t].requested / options.block;
+      // Blocks that were written once more than the others come first.
+      move_through_engine(job, Operation::read, pattern.first(std::min(writes, pattern.size())), writes);
     }
     return;
   }
@@ -54,7 +58,9 @@ void verify_written(const Job& job, const std::vector<Seen>& seen) {
   const std::uint64_t per_file = options.blocks_per_file();
   for (unsigned t = 0; t < options.threads; ++t) {
     const Pattern pattern = job.pattern(t);
-    const std::uint64_t written = std::min(pattern.size(), seen[t].requested / options.block);
+    const std::uint64_t writes = seen[t].requested / options.block;
+    const std::uint64_t written = std::min(pattern.size(), writes);
+    const BlockShape blocks{.operation = Operation::read, .version = job.version, .writes = writes};
     in_parallel(written, [&](std::size_t n) {
       std::vector<std::uint64_t> words(options.block / 8);
       auto* const data = reinterpret_cast<std::byte*>(words.data());
@@ -70,7 +76,8 @@ void verify_written(const Job& job, const std::vector<Seen>& seen) {
       const std::uint64_t wrong =
           done.bytes != request.bytes
               ? words.size()
-              : count_wrong(data, request.bytes, job.files->key(file, job.version), request.offset, first);
+              : count_wrong(data, request.bytes, job.files->key(file, blocks.version_of(n, pattern.size())),
+                            request.offset, first);
       if (wrong != 0) {
         throw Failure(fmt::format("{} of {} words written at offset {} of {} are wrong", wrong, words.size(),
                                   request.offset, job.files->files()[file].path));

@@ -65,6 +65,7 @@ struct OfferedLoad {
   std::uint64_t max_due = 0;                   ///< maximum number of requests that one phase may offer
   /// JSON pointer to a row's percentiles of response time without the load generator's own lag.
   std::string without_own_lag = {};
+  std::string rate_figure = {};  ///< requests per second under closed load; empty: the experiment's rate
 };
 
 /// Texts that the terminal shows for an experiment.

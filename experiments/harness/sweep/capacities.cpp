@@ -101,9 +101,11 @@ void Capacities::print_table() const {
   }
 }
 
-std::string Capacities::rate_text(double rate) const {
-  return session_.info().text(session_.info().entry().rate, rate);
+const std::string& Capacities::rate_figure() const {
+  return load_.rate_figure.empty() ? session_.info().entry().rate : load_.rate_figure;
 }
+
+std::string Capacities::rate_text(double rate) const { return session_.info().text(rate_figure(), rate); }
 
 std::string Capacities::answer_text(const Json& row) const {
   if (row["status"] != "ok")
@@ -171,7 +173,7 @@ Json Capacities::measure(const Values& point, double seconds) {
 /// The rate of the point under closed load, as an upper bound to start from.
 std::uint64_t Capacities::closed_rate(const Values& point) {
   const Json row = measure(load_.closed(point), seconds_);
-  const auto rate = figure_of(row, session_.info().entry().rate);
+  const auto rate = figure_of(row, rate_figure());
   if (!rate) throw Failure(fmt::format("closed load: {}", row["reason"].get<std::string>()));
   return static_cast<std::uint64_t>(*rate);
 }

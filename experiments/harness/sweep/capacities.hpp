@@ -41,6 +41,7 @@ class Capacities {
   std::string name_of(const Search&) const;
   double longest_phase() const;
   SearchSettings settings(const Slo&, std::uint64_t start) const;
+  const std::string& rate_figure() const;
   std::string rate_text(double rate) const;
   std::string answer_text(const Json& row) const;
   Json measure(const Values& point, double seconds);

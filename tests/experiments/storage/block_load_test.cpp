@@ -9,6 +9,7 @@
 
 #include "common/error.hpp"
 #include "experiments/harness/load/offer.hpp"
+#include "experiments/storage/options.hpp"
 #include "kernels/storage/content.hpp"
 #include "tests/support/temp_dir.hpp"
 
@@ -124,6 +125,30 @@ TEST(FileSetTest, UnusableFolderIsReported) {
   const test::TempDir folder;
   EXPECT_THROW(FileSet({folder.path().string(), 1000, std::uint64_t{1} << 40}, 1, 0), BadInput);
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+TEST(FileSetTest, UnusableDeviceIsReported) {
+  const auto message = [](const std::vector<std::string>& devices) -> std::string {
+    try {
+      FileSet::require_room({.bytes = 4096, .devices = devices});
+    } catch (const BadInput& input) {
+      return input.what();
+    }
+    return "accepted";
+  };
+  EXPECT_NE(message({"/nonexistent"}).find("a block device (No such file"), std::string::npos);
+  EXPECT_NE(message({"/dev/null"}).find("a block device"), std::string::npos);
+}
+
+TEST(OptionsTest, PointsThatCannotBeMeasuredAsNamedAreRejected) {
+  const auto why = [](Options options) { return why_impossible(options, {}, {}); };
+  EXPECT_EQ(why({}), "");
+  Options passes{.engine = "pread", .residency = "cold", .lifetime = "pass"};
+  EXPECT_NE(why(passes).find("lifetime pass needs --residency warm"), std::string::npos) << why(passes);
+  passes.direct = "yes";
+  EXPECT_EQ(why(passes), "");
+  Options devices{.target = "/dev/loop0"};
+  EXPECT_NE(why(devices).find("--overwrite yes"), std::string::npos);
 }
 
 TEST(PatternTest, EveryBlockBelongsToOneThreadOnce) {

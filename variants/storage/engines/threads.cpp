@@ -1,10 +1,14 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
+#include "common/error.hpp"
 #include "variants/storage/copies.hpp"
 #include "variants/storage/files.hpp"
 #include "variants/storage/slots.hpp"
@@ -90,7 +94,12 @@ class ReaderThreads final : public Engine {
         staging_(config.device, slots_.count(), config.block),
         copies_(config.device, options_.streams, direction_of(config.operation)) {
     const auto readers = std::min<std::size_t>(options_.readers, config.depth);
-    for (std::size_t i = 0; i < readers; ++i) threads_.emplace_back([this] { serve(); });
+    try {
+      for (std::size_t i = 0; i < readers; ++i) threads_.emplace_back([this] { serve(); });
+    } catch (const std::system_error& failure) {
+      board_.stop();
+      throw Failure(fmt::format("cannot start reader {} of {}: {}", threads_.size() + 1, readers, failure.what()));
+    }
   }
   ~ReaderThreads() override { board_.stop(); }
   ReaderThreads(const ReaderThreads&) = delete;
