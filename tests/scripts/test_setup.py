@@ -34,7 +34,7 @@ def owned_by_user(clone: Clone) -> None:
 
 
 def test_build_reports_its_progress(clone):
-    ran = clone.run(MAIN, STEPS="12", STEP_SECONDS="0.4", FEEDRATE_PROGRESS="1")
+    ran = clone.run(MAIN, STEPS="12", STEP_SECONDS="0.6", FEEDRATE_PROGRESS="1")
     lines = re.findall(r"^feedrate: building release: (\d+) of 12 steps, \d s(.*)$", ran.stderr, re.M)
     done = [int(number) for number, _ in lines]
     assert len(done) >= 4 and done == sorted(set(done))
