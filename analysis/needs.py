@@ -21,9 +21,13 @@ def missing() -> list:
 
 
 def complaint() -> str:
-    """One line that names all missing packages; empty if nothing is missing."""
+    """One line that names all missing packages, and the clone's own Python if it exists; empty if nothing is missing."""
     lacks = missing()
-    return f"error: {sys.executable} lacks packages that the report needs: {', '.join(lacks)}" if lacks else ""
+    if not lacks:
+        return ""
+    own = Path(".venv/bin/python")
+    hint = f"; use {own} -m analysis" if (REQUIREMENTS.parent / own).exists() else ""
+    return f"error: {sys.executable} lacks packages that the report needs: {', '.join(lacks)}{hint}"
 
 
 def _lack(name: str, least: str) -> str:

@@ -318,6 +318,8 @@ def test_needs_lists_missing_and_outdated_packages(monkeypatch, capsys):
     capsys.readouterr()
     assert main(["needs"]) == 1 and capsys.readouterr().out == "numpy\nscipy\n"
     assert main(["report", "anything"]) == 1 and one_line(capsys.readouterr().err, "numpy, scipy")
+    monkeypatch.setattr(needs, "REQUIREMENTS", ROOT / "requirements.txt")
+    assert needs.complaint().endswith("; use .venv/bin/python -m analysis") == (ROOT / ".venv/bin/python").exists()
     monkeypatch.setattr(needs.importlib.util, "find_spec", known)
     old = ["pandas >= 1.5 (found 1.4.99)"]
     for found, lacks in (("1.5", []), ("1.5.0rc1", []), ("1.10.2", []), ("2.0+cu12", []), ("1.4.99", old)):
