@@ -80,10 +80,18 @@ std::string why_impossible(const Options& options, const LoadShape& shape, const
   if (options.on_devices() && options.overwrite != "yes") {
     return "--target needs --overwrite yes, because the contents of the devices are lost";
   }
-  if (options.size % options.block != 0) return "the file size must be a multiple of the block size";
+  if (options.size % options.block != 0) {
+    return fmt::format("--size {} must be a multiple of --block {}", options.size, options.block);
+  }
   const std::uint64_t blocks = options.blocks_per_file() * options.files;
-  if (blocks > std::numeric_limits<std::uint32_t>::max()) return fmt::format("{} blocks are too many", blocks);
-  if (blocks < options.threads) return fmt::format("{} blocks are too few for {} threads", blocks, options.threads);
+  if (blocks > std::numeric_limits<std::uint32_t>::max()) {
+    return fmt::format("--size {}, --files {} and --block {} make {} blocks, more than the 2^32 allowed", options.size,
+                       options.files, options.block, blocks);
+  }
+  if (blocks < options.threads) {
+    return fmt::format("--size {}, --files {} and --block {} make {} blocks, too few for --threads {}", options.size,
+                       options.files, options.block, blocks, options.threads);
+  }
   if (engine.accessed_by_device(point) && (options.lifetime == "pass" || is_open(shape))) {
     return "blocks that the GPU requests need --lifetime run and --arrivals closed";
   }

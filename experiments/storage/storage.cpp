@@ -198,10 +198,11 @@ class Storage final : public Experiment {
     const double share = files.resident_share();
     measured.details["path"] = {{"file_system", files.file_system()}, {"resident_before", share}};
     if (warm ? share >= kPresent : share <= kAbsent) return true;
-    measured.judge(Status::failed, Cause::error,
-                   fmt::format("residency {}: the page cache holds {:.1f} % of the files' pages ({}){}",
-                               options.residency, 100 * share, files.file_system(),
-                               files.file_system() == "tmpfs" && !warm ? "; choose a --folder on a drive" : ""));
+    measured.judge(
+        Status::failed, Cause::error,
+        fmt::format("residency {}{}: the page cache holds {:.1f} % of the files' pages ({}){}", options.residency,
+                    options.is_direct() ? " (set by --direct yes)" : "", 100 * share, files.file_system(),
+                    files.file_system() == "tmpfs" && !warm ? "; choose a --folder on a drive" : ""));
     return false;
   }
 

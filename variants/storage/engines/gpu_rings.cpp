@@ -304,7 +304,10 @@ std::string why_unsupported(const EnginePoint& point) {
   }
   if (point.operation == Operation::write) return "--ring-issue gpu only reads; choose --ring-issue host";
   if (options.cache_start == "filled" && options.cache_pages == 0) return "--cache-start filled needs --cache-pages";
-  if (options.cache_pages % options.cache_ways != 0) return "--cache-pages must be a multiple of --cache-ways";
+  if (options.cache_pages % options.cache_ways != 0) {
+    return fmt::format("--cache-pages {} must be a multiple of --cache-ways {}", options.cache_pages,
+                       options.cache_ways);
+  }
   return "";
 }
 
