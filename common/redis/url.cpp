@@ -33,8 +33,8 @@ Parts parts_of(std::string_view url) {
   return parts;
 }
 
-/// Ranges of `text` that messages must hide: the user and password, and the query or fragment, whatever its parameters
-/// are called. The URL may be malformed: a password may contain a slash or a question mark that should have been
+/// Ranges of `text` that messages must hide: the user and password, and the query or fragment, for any parameter
+/// names. The URL may be malformed: a password may contain a slash or a question mark that should have been
 /// escaped.
 std::vector<std::pair<std::size_t, std::size_t>> secrets_of(std::string_view text) {
   std::vector<std::pair<std::size_t, std::size_t>> secrets;

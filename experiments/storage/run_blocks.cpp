@@ -171,17 +171,17 @@ class Runner {
     const auto budget = static_cast<std::uint64_t>(settings().seconds * 1e9);
     auto load = open(true);
     while (seen.passes.samples() == 0 || (now_ns() - begin < budget && !stop_())) {
-      const std::uint64_t opened = now_ns();
+      const std::uint64_t started = now_ns(), requested = load->requested();
+      const LoadResult result = offer_to(*load, 1e9, nullptr);
+      seen.requested += load->requested() - requested;
+      seen.load.latency.merge(result.latency);
+      seen.path = load->engine().path();
+      // Closes the files, which ends their registration, and opens them for the next pass.
       if (!load->reopen()) {
         load.reset();
         load = open(true);
       }
-      const std::uint64_t requested = load->requested();
-      const LoadResult result = offer_to(*load, 1e9, nullptr);
-      const std::uint64_t ns = now_ns() - opened;
-      seen.requested += load->requested() - requested;
-      seen.load.latency.merge(result.latency);
-      seen.path = load->engine().path();
+      const std::uint64_t ns = now_ns() - started;
       seen.passes.record(ns);
       seen.pass_seconds += static_cast<double>(ns) / 1e9;
     }

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <set>
+#include <utility>
 
 #include "common/clock.hpp"
 #include "common/hash.hpp"
@@ -86,7 +87,7 @@ class Storage final : public Experiment {
       if (!point.impossible.empty() || !is_bound_by_fio(options)) continue;
       add_fio_limit(limits, job_of(options), [this, options] {
         const std::shared_ptr<FileSet> files = files_of(options);
-        if (options.on_devices() && !options.reads()) written_.insert(files);
+        if (!options.reads()) known_.at(name_of_set(options)).written = true;
         return files->files().front();
       });
     }
@@ -107,7 +108,7 @@ class Storage final : public Experiment {
       const std::string change = files->what_changed();
       measured.judge(Status::failed, Cause::error, failure.what() + (change.empty() ? "" : "; " + change));
     }
-    if (measured.status == Status::failed) drop(files);  // the next cell gets new files
+    if (measured.status == Status::failed) forget(files);  // the next cell gets new files
     return measured;
   }
 
@@ -120,8 +121,9 @@ class Storage final : public Experiment {
         std::make_shared<const Job>(Job{session_.shared_device(), session_.settings(), options, shape, cell.values,
                                         held, options.reads() ? files.version() : ++versions_, repetition.number});
     const Job& job = *shared;
-    if (options.on_devices() && !options.reads()) written_.insert(held);
-    if (engine_of(options).own_storage && options.reads() && filled_.insert(held).second) fill_devices(job);
+    Known& known = known_.at(name_of_set(options));
+    if (!options.reads()) known.written = true;
+    if (engine_of(options).own_storage && options.reads() && !std::exchange(known.filled, true)) fill_devices(job);
     MachineMonitor monitor(session_.gpu());
     const Captured captured(session_);
     const IoCounters before = IoCounters::now(files.block_device());
@@ -172,23 +174,20 @@ class Storage final : public Experiment {
   /// cell has written are filled again before they are read.
   std::shared_ptr<FileSet> files_of(const Options& options) {
     const std::string name = name_of_set(options);
-    const auto known = file_sets_.find(name);
-    if (known != file_sets_.end() &&
-        (!known->second->what_changed().empty() || (options.reads() && written_.contains(known->second)))) {
-      drop(known->second);
+    if (const auto found = known_.find(name); found != known_.end()) {
+      const Known& known = found->second;
+      if (known.files->what_changed().empty() && !(options.reads() && known.written)) return known.files;
+      known_.erase(found);
     }
-    if (const auto found = file_sets_.find(name); found != file_sets_.end()) return found->second;
     if (options.on_devices()) {  // sets of other sizes hold the same devices
-      std::erase_if(file_sets_, [](const auto& each) { return each.first.starts_with(kDevices); });
+      std::erase_if(known_, [](const auto& each) { return each.first.starts_with(kDevices); });
     }
-    auto made = std::make_shared<FileSet>(medium_of(options), session_.settings().seed, 0);
-    file_sets_.emplace(name, made);
+    const auto made = std::make_shared<FileSet>(medium_of(options), session_.settings().seed, 0);
+    known_.emplace(name, Known{made});
     return made;
   }
-  void drop(std::shared_ptr<FileSet> files) {
-    filled_.erase(files);
-    written_.erase(files);
-    std::erase_if(file_sets_, [&](const auto& each) { return each.second == files; });
+  void forget(const std::shared_ptr<FileSet>& files) {
+    std::erase_if(known_, [&](const auto& each) { return each.second.files == files; });
   }
 
   /// Brings the page cache into the requested state and verifies it; judges the row and returns false if that fails.
@@ -292,11 +291,15 @@ class Storage final : public Experiment {
     }
   }
 
+  /// The files of a set, and what cells have done with them.
+  struct Known {
+    std::shared_ptr<FileSet> files;
+    bool filled = false;   ///< the engine has written the contents of its own devices
+    bool written = false;  ///< a cell has written other contents
+  };
   Session& session_;
-  std::map<std::string, std::shared_ptr<FileSet>> file_sets_;
-  std::set<std::shared_ptr<FileSet>> filled_;   // devices whose contents the engine has written
-  std::set<std::shared_ptr<FileSet>> written_;  // devices whose contents a cell has written
-  std::string place_of_limits_;                 // the folder or target in which fio measured its limits
+  std::map<std::string, Known> known_;  // by name_of_set()
+  std::string place_of_limits_;         // the folder or target in which fio measured its limits
   std::uint64_t versions_;  // of contents; another run's contents, which a drive may still have, are not accepted
 };
 
@@ -326,7 +329,8 @@ std::vector<Figure> figures() {
        "blocks that GPU threads found in the page cache in GPU memory, and checked"},
       {"cache_loads_per_second", "1/s", Better::higher, false, false,
        "blocks that GPU threads read from storage, and checked"},
-      {"cpu_seconds_per_gib", "s/GiB", Better::lower, false, true, "CPU time of this process per GiB requested"}};
+      {"cpu_seconds_per_gib", "s/GiB", Better::lower, false, true,
+       "CPU time of this process per GiB requested, or found in the page cache in GPU memory"}};
   for (Figure& each : open_load_figures()) all.push_back(std::move(each));
   return all;
 }

@@ -108,7 +108,7 @@ def repeated(engine: str = "io_uring", **changes) -> list[dict]:
 
 
 def limit(name: str, *readings: float) -> dict:
-    """A limit row with these readings, of which there is an odd number."""
+    """A limit row with these readings; their number must be odd."""
     row = rows.limit(name, sorted(readings)[len(readings) // 2])
     row["limit"] |= {"least": min(readings), "greatest": max(readings)}
     return row | {"run": rows.run(None, LIMITS, experiment="storage")}

@@ -200,14 +200,14 @@ MUTATIONS = [
     Mutation(
         "files that changed between cells are read",
         "experiments/storage/storage.cpp",
-        "!known->second->what_changed().empty() || ",
+        "known.files->what_changed().empty() && ",
         "",
         "*Replaced*pread",
     ),
     Mutation(
         "the files of a failed cell are read again",
         "experiments/storage/storage.cpp",
-        "if (measured.status == Status::failed) drop(files);",
+        "if (measured.status == Status::failed) forget(files);",
         "",
         "*MediumRemoved*pread",
     ),

@@ -8,8 +8,8 @@ set -euo pipefail
 (($# >= 2)) || { echo "usage: $0 FEEDRATE ROWS.jsonl [ROUNDS]" >&2; exit 2; }
 feedrate=$1 rows=$2 rounds=${3:-5}
 device=${TWO_WORKERS_DEVICE:-cuda} server=${FEEDRATE_REDIS_SERVER:-redis-server}
-# The chain is so long that each batch keeps a kernel busy for milliseconds, one batch after another, so the GPU is the
-# bound and the host is idle in the meantime.
+# With a long chain, each batch keeps a kernel busy for milliseconds, and batches run one after another. The GPU is
+# therefore the bound, and the host is mostly idle.
 work=(--queue redis_reliable --transfer mapped --streams 1 --workload fma_chain --payload 64 --batch 4
   --flops-per-byte "${TWO_WORKERS_FLOPS:-65536}")
 folder=$(mktemp -d)

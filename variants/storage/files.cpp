@@ -14,30 +14,20 @@
 namespace feedrate::storage {
 
 OpenFiles::OpenFiles(const EngineConfig& config)
-    : files_(config.files),
-      flags_(config.operation == Operation::read ? O_RDONLY : O_RDWR),
-      uses_direct_(config.direct) {
+    : files_(config.files), flags_(config.operation == Operation::read ? O_RDONLY : O_RDWR), direct_(config.direct) {
   reopen();
 }
 
 void OpenFiles::reopen() {
-  cached_.clear();
-  direct_.clear();
-  for (const File& file : files_) {
-    cached_.emplace_back(file.path, flags_);
-    if (uses_direct_) direct_.emplace_back(file.path, flags_ | O_DIRECT);
-  }
-}
-
-int OpenFiles::descriptor(unsigned file, std::uint64_t offset, std::size_t bytes) const {
-  const bool aligned = offset % kDirectAlignment == 0 && bytes % kDirectAlignment == 0;
-  return direct_.empty() || !aligned ? cached_.at(file).get() : direct_.at(file).get();
+  open_.clear();
+  for (const File& file : files_) open_.emplace_back(file.path, flags_);
+  if (!direct_) return;
+  for (const File& file : files_) open_.emplace_back(file.path, flags_ | O_DIRECT);
 }
 
 std::vector<int> OpenFiles::all() const {
   std::vector<int> found;
-  for (const Descriptor& file : cached_) found.push_back(file.get());
-  for (const Descriptor& file : direct_) found.push_back(file.get());
+  for (const Descriptor& each : open_) found.push_back(each.get());
   return found;
 }
 

@@ -26,16 +26,23 @@ class OpenFiles {
   /// Closes all files and opens them again.
   void reopen();
   /// The descriptor for a transfer: the direct one, unless the transfer is misaligned.
-  int descriptor(unsigned file, std::uint64_t offset, std::size_t bytes) const;
-  std::size_t size() const { return cached_.size(); }
-  /// All descriptors, in the order of descriptor_index().
+  int descriptor(unsigned file, std::uint64_t offset, std::size_t bytes) const {
+    return open_.at(index(file, offset, bytes)).get();
+  }
+  /// Its position in all().
+  std::size_t index(unsigned file, std::uint64_t offset, std::size_t bytes) const {
+    const bool aligned = offset % kDirectAlignment == 0 && bytes % kDirectAlignment == 0;
+    return direct_ && aligned ? files_.size() + file : file;
+  }
+  std::size_t size() const { return files_.size(); }
+  /// All descriptors: those of the page cache, then the direct ones.
   std::vector<int> all() const;
 
  private:
   std::span<const File> files_;
   int flags_;
-  bool uses_direct_;
-  std::vector<Descriptor> cached_, direct_;
+  bool direct_;
+  std::vector<Descriptor> open_;  // in the order of all()
 };
 
 /// Reads or writes a block with pread() or pwrite(), in as many calls as it takes. A call that moves fewer bytes than

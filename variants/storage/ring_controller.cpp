@@ -24,8 +24,7 @@ nvme::Status status_of(int error) { return {static_cast<std::uint16_t>(rings::kE
 
 }  // namespace
 
-RingController::RingController(const Config& config)
-    : config_(config), descriptors_(config.files.all()), active_(config.depth) {
+RingController::RingController(const Config& config) : config_(config), active_(config.depth) {
   for (const rings::Queue& queue : config.queues) lanes_.push_back({queue});
   for (std::size_t i = config.depth; i-- > 0;) free_.push_back(i);
   std::promise<void> ready;
@@ -58,7 +57,8 @@ void RingController::check() {
 void RingController::open(std::optional<Uring>& opened) const {
   Uring& ring =
       opened.emplace(static_cast<unsigned>(config_.depth), IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN);
-  Uring::check(::io_uring_register_files(ring.get(), descriptors_.data(), static_cast<unsigned>(descriptors_.size())),
+  const std::vector<int> files = config_.files.all();
+  Uring::check(::io_uring_register_files(ring.get(), files.data(), static_cast<unsigned>(files.size())),
                "io_uring: registering the files");
   const iovec memory{config_.staging.data(), config_.staging.size()};
   Uring::check(::io_uring_register_buffers(ring.get(), &memory, 1), "io_uring: registering the staging memory");
@@ -82,19 +82,18 @@ void RingController::serve(Uring& ring, const std::stop_token& stop) {
 }
 
 bool RingController::take(Uring& ring) {
-  std::vector<std::uint32_t> tails;
-  for (const Lane& lane : lanes_) {
-    tails.push_back(SystemMemory::load_acquire(*lane.queue.tail_doorbell));
-    if (tails.back() >= lane.queue.entries) {
-      throw Failure(fmt::format("doorbell value {} is outside queue {}", tails.back(), tails.size() - 1));
-    }
+  for (std::size_t i = 0; i < lanes_.size(); ++i) {
+    Lane& lane = lanes_[i];
+    lane.tail = SystemMemory::load_acquire(*lane.queue.tail_doorbell);
+    if (lane.tail >= lane.queue.entries)
+      throw Failure(fmt::format("doorbell value {} is outside queue {}", lane.tail, i));
   }
   // One command per queue in turn, so that no queue waits for another one (round robin arbitration; NVM Express Base
   // Specification 1.4, section 4.13.1).
   bool took = false;
   for (std::size_t idle = 0; idle < lanes_.size() && !free_.empty(); next_ = (next_ + 1) % lanes_.size()) {
     Lane& lane = lanes_[next_];
-    if (lane.head == tails[next_]) {
+    if (lane.head == lane.tail) {
       ++idle;
       continue;
     }
@@ -145,8 +144,7 @@ void RingController::queue(Uring& ring, std::size_t slot) {
   const std::uint32_t bytes = (command.dwords[2] & 0xFFFF) + 1 - active.done;
   io_uring_sqe* entry = ::io_uring_get_sqe(ring.get());
   if (entry == nullptr) throw Failure("io_uring: the ring is full");  // it has an entry per slot
-  const int descriptor = config_.files.descriptor(command.namespace_id - 1, offset, bytes);
-  const auto file = static_cast<int>(std::ranges::find(descriptors_, descriptor) - descriptors_.begin());
+  const auto file = static_cast<int>(config_.files.index(command.namespace_id - 1, offset, bytes));
   const auto begin = reinterpret_cast<std::uint64_t>(config_.staging.data());
   std::byte* const memory = config_.staging.data() + (command.prp1 - begin) + active.done;
   if (static_cast<nvme::IoOpcode>(command.opcode()) == nvme::IoOpcode::read) {

@@ -54,6 +54,7 @@ class RingController {
   struct Lane {
     rings::Queue queue;
     std::uint32_t head = 0;       ///< index of the next command
+    std::uint32_t tail = 0;       ///< the doorbell's value when it was last read
     std::uint64_t completed = 0;  ///< number of completions
   };
   struct Active {
@@ -82,7 +83,6 @@ class RingController {
 
   Config config_;
   std::vector<Lane> lanes_;
-  std::vector<int> descriptors_;
   std::vector<Active> active_;     // indexed by slot
   std::vector<std::size_t> free_;  // slots
   std::deque<Held> held_;

@@ -108,7 +108,7 @@ class StorageErrors : public testing::TestWithParam<std::tuple<ErrorCase, Tested
     EXPECT_EQ(made.impossible, "");
     return made;
   }
-  /// Measures a cell. Cold blocks are read once, whatever the machine's speed: such cells end when all are read.
+  /// Measures a cell. Cells with cold blocks get a long phase, which ends when every block has been read once.
   Json cell(const Values& more = {}) { return cell(more, more.contains("residency") ? kLong : kShort); }
   /// On a busy machine, a phase may end before the first block: a longer one is then measured.
   Json cell(const Values& more, double seconds) {

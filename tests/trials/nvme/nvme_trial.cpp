@@ -36,7 +36,7 @@ constexpr std::size_t kLargest = std::size_t{3} << 20;
 constexpr std::uint64_t kTimeout = 60'000'000'000;  // ns
 constexpr std::size_t kGuard = 64;                  // bytes around the data that must not change
 constexpr unsigned char kUntouched = 0x5C;
-constexpr std::uint64_t kInvalidEvery = 512;  // one of so many commands lies outside the namespace and must fail
+constexpr std::uint64_t kInvalidEvery = 512;  // one command in this many lies outside the namespace and must fail
 
 struct Job {
   bool write = false, invalid = false, settles = false;

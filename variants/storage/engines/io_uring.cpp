@@ -49,8 +49,7 @@ class IoUring final : public Engine {
         staging_(config.device, config.depth, config.block),
         slots_(config.depth),
         copies_(config.device, options_.streams, direction_of(config.operation)),
-        ring_(static_cast<unsigned>(config.depth), flags_of(options_.wait)),
-        descriptors_(files_.all()) {
+        ring_(static_cast<unsigned>(config.depth), flags_of(options_.wait)) {
     limit_workers();
     register_files();
     std::vector<iovec> buffers(config.depth);
@@ -100,7 +99,6 @@ class IoUring final : public Engine {
   bool reopen() override {
     Uring::check(::io_uring_unregister_files(ring_.get()), "io_uring: releasing the files");
     files_.reopen();
-    descriptors_ = files_.all();
     register_files();
     return true;
   }
@@ -115,9 +113,9 @@ class IoUring final : public Engine {
     Uring::check(::io_uring_register_iowq_max_workers(ring_.get(), workers), "io_uring: limiting the workers");
   }
   void register_files() {
-    Uring::check(
-        ::io_uring_register_files(ring_.get(), descriptors_.data(), static_cast<unsigned>(descriptors_.size())),
-        "io_uring: registering the files");
+    const std::vector<int> all = files_.all();
+    Uring::check(::io_uring_register_files(ring_.get(), all.data(), static_cast<unsigned>(all.size())),
+                 "io_uring: registering the files");
   }
   /// Queues the rest of a slot's request.
   void queue(std::size_t slot) {
@@ -129,7 +127,7 @@ class IoUring final : public Engine {
       flush();
       entry = ::io_uring_get_sqe(ring_.get());
     }
-    const int file = index_of(files_.descriptor(request.file, request.offset + done, bytes));
+    const auto file = static_cast<int>(files_.index(request.file, request.offset + done, bytes));
     std::byte* const host = staging_.slot(slot) + done;
     if (operation_ == Operation::read) {
       ::io_uring_prep_read_fixed(entry, file, host, bytes, request.offset + done, static_cast<int>(slot));
@@ -140,9 +138,6 @@ class IoUring final : public Engine {
     ::io_uring_sqe_set_data64(entry, slot);
     ++unsent_;
     ++queued_;
-  }
-  int index_of(int descriptor) const {
-    return static_cast<int>(std::find(descriptors_.begin(), descriptors_.end(), descriptor) - descriptors_.begin());
   }
   /// Handles the kernel's completions.
   void collect() {
@@ -175,7 +170,6 @@ class IoUring final : public Engine {
   Slots slots_;
   Copies copies_;
   Uring ring_;
-  std::vector<int> descriptors_;
   unsigned unsent_ = 0;  // number of entries not yet submitted
   unsigned queued_ = 0;  // number of entries without a completion
 };

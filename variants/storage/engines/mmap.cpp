@@ -100,13 +100,13 @@ class Mmap final : public Engine {
  public:
   explicit Mmap(const EngineConfig& config)
       : device_(config.device),
+        named_(config.files),
         files_(config),
         slots_(config.depth),
         copies_(config.device, 2, Direction::to_device, false) {
     const MmapOptions own = own_axes_of_mmap().of(config.own);
-    for (unsigned i = 0; i < config.files.size(); ++i) {
-      mapped_.emplace_back(config.files[i], files_.descriptor(i, 0, 0), own.chunk);
-    }
+    chunk_ = own.chunk;
+    map();
     if (own.mapping == "auto" && device_.kind() != "cpu") {
       why_slots_ = why_not_registered(config.files.front(), files_.descriptor(0, 0, 0));
     }
@@ -140,6 +140,12 @@ class Mmap final : public Engine {
     });
     return slots_.poll(ended);
   }
+  bool reopen() override {
+    mapped_.clear();
+    files_.reopen();
+    map();
+    return true;
+  }
   std::map<std::string, std::string> path() const override {
     if (!staging_) return {{"mode", "registered page cache"}};
     std::map<std::string, std::string> path{{"mode", "populated mapping, pinned slots"}};
@@ -148,7 +154,13 @@ class Mmap final : public Engine {
   }
 
  private:
+  void map() {
+    for (unsigned i = 0; i < named_.size(); ++i) mapped_.emplace_back(named_[i], files_.descriptor(i, 0, 0), chunk_);
+  }
+
   Device& device_;
+  std::span<const File> named_;
+  std::size_t chunk_ = 0;
   OpenFiles files_;
   std::vector<MappedFile> mapped_;
   std::string why_slots_;  // why the mapping is not registered; empty: as chosen

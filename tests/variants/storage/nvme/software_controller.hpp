@@ -22,7 +22,7 @@ struct Faults {
   std::uint64_t wrong_id = 0;       ///< the completion of this I/O command has an identifier that is not in flight
   bool never_ready = false;         ///< CSTS.RDY is never set
   bool fatal_when_enabled = false;  ///< CSTS.CFS is set instead of CSTS.RDY
-  std::uint64_t fatal_after = 0;    ///< CSTS.CFS is set after so many I/O commands
+  std::uint64_t fatal_after = 0;    ///< number of I/O commands after which CSTS.CFS is set
   bool never_shuts_down = false;
   unsigned block_log = 9;
 };

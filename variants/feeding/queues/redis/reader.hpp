@@ -71,7 +71,7 @@ inline bool lay_task(const Parsed& task, Messages slot, ClaimedTasks& taken, std
 
 /// Copies the messages of a task element into slots, starting at `offset`, until the slots are full or the element
 /// ends. Advances `offset` and returns how many messages it copied. `first` is the first slot's place in the batch. The
-/// function never reads beyond `bytes`, whatever they contain.
+/// function never reads beyond `bytes`, even if they are malformed.
 inline std::size_t unpack_tasks(std::string_view bytes, std::size_t& offset, Messages slots, ClaimedTasks& taken,
                                 std::size_t first) {
   std::size_t n = 0;
