@@ -51,4 +51,13 @@ FEEDRATE_HD inline std::uint64_t count_wrong(const std::byte* data, std::size_t 
   return wrong;
 }
 
+/// Overwrites this thread's share of a block with zeros. A later read that moves no data to this memory is then found
+/// also if it is a read of the same block.
+FEEDRATE_HD inline void clear_content(std::byte* data, std::size_t bytes, std::uint64_t rank = 0,
+                                      std::uint64_t threads = 1) {
+  for (std::uint64_t at = rank * 8; at < bytes; at += threads * 8) {
+    std::memset(__builtin_assume_aligned(data + at, 8), 0, bytes - at < 8 ? bytes - at : 8);
+  }
+}
+
 }  // namespace feedrate::storage

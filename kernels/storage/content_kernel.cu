@@ -20,6 +20,7 @@ __global__ void __launch_bounds__(kContentThreads) content_kernel(const Block* b
   if (verdicts == nullptr) return fill_content(block.data, block.bytes, block.key, block.offset, rank, threads);
   std::uint64_t first = ~std::uint64_t{0};
   const std::uint64_t wrong = count_wrong(block.data, block.bytes, block.key, block.offset, first, rank, threads);
+  clear_content(block.data, block.bytes, rank, threads);
   if (wrong == 0) return;
   atomicAdd(reinterpret_cast<unsigned long long*>(&verdicts[blockIdx.y].wrong), wrong);
   atomicMin(reinterpret_cast<unsigned long long*>(&verdicts[blockIdx.y].first), first);
@@ -50,6 +51,7 @@ std::function<void()> ContentLaunch::on_cpu() const {
         fill_content(block.data, block.bytes, block.key, block.offset);
       } else {
         verdicts[i].wrong = count_wrong(block.data, block.bytes, block.key, block.offset, verdicts[i].first);
+        clear_content(block.data, block.bytes);
       }
     }
   };

@@ -18,8 +18,8 @@ struct Verdict {
   std::uint64_t first = ~std::uint64_t{0};  ///< offset of the first wrong word in the block, in bytes
 };
 
-/// Fills blocks with their file's contents, or compares them with it. `blocks` and `verdicts` are pinned host memory
-/// with `count` entries each; without `verdicts`, the blocks are filled.
+/// Fills blocks with their file's contents, or compares them with it and then clears them. `blocks` and `verdicts` are
+/// pinned host memory with `count` entries each; without `verdicts`, the blocks are filled.
 class ContentLaunch final : public Launchable {
  public:
   ContentLaunch(const Block* blocks, Verdict* verdicts, unsigned count, std::size_t largest)

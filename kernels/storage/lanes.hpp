@@ -2,11 +2,7 @@
 #include <cstdint>
 
 #include "common/message/message.hpp"
-#ifdef __CUDACC__
-#include <cuda/atomic>
-#else
-#include <atomic>
-#endif
+#include "common/ring/memory.hpp"
 #ifndef __CUDA_ARCH__
 #include "common/threads/threads.hpp"
 #endif
@@ -84,17 +80,13 @@ FEEDRATE_HD void for_each_lane(std::uint32_t mask, const Body& body) {
 struct DeviceWords {
 #ifdef __CUDACC__
   using Word = cuda::atomic_ref<std::uint64_t, cuda::thread_scope_device>;
-  static constexpr auto kRelaxed = cuda::memory_order_relaxed;
-  static constexpr auto kAcquire = cuda::memory_order_acquire;
-  static constexpr auto kRelease = cuda::memory_order_release;
-  static constexpr auto kAcquireRelease = cuda::memory_order_acq_rel;
 #else
   using Word = std::atomic_ref<std::uint64_t>;
-  static constexpr auto kRelaxed = std::memory_order_relaxed;
-  static constexpr auto kAcquire = std::memory_order_acquire;
-  static constexpr auto kRelease = std::memory_order_release;
-  static constexpr auto kAcquireRelease = std::memory_order_acq_rel;
 #endif
+  static constexpr auto kRelaxed = SystemMemory::kRelaxed;
+  static constexpr auto kAcquire = SystemMemory::kAcquire;
+  static constexpr auto kRelease = SystemMemory::kRelease;
+  static constexpr auto kAcquireRelease = SystemMemory::kAcquireRelease;
   static FEEDRATE_HD std::uint64_t peek(std::uint64_t& word) { return Word(word).load(kRelaxed); }
   static FEEDRATE_HD std::uint64_t load(std::uint64_t& word) { return Word(word).load(kAcquire); }
   static FEEDRATE_HD void store(std::uint64_t& word, std::uint64_t value) { Word(word).store(value, kRelease); }

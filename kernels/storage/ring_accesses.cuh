@@ -53,6 +53,7 @@ FEEDRATE_HD Outcome read_blocks(const Lanes& lanes, const View& view, const Plac
                lanes.from(lane, arrived < bytes ? arrived : bytes));
   });
   lanes.sync();
+  if (arrived != 0) clear_content(staging, sizeof(std::uint64_t));  // a later completion without data is found
   return outcome;
 }
 

@@ -21,22 +21,22 @@ class RingChecks {
   static Values cache(std::uint64_t pages, std::uint64_t ways) {
     return {{"cache-pages", pages}, {"cache-ways", ways}};
   }
-  /// `own`: values of the engine's own axes. Two files, whose blocks are accessed in the order of `repeats` passes.
-  storage::DeviceAccessResult run(Values own, unsigned repeats = 1) {
+  /// `own`: values of the engine's own axes. Two files, whose first `blocks` blocks are accessed repeatedly.
+  storage::DeviceAccessResult run(Values own, unsigned repeats = 1, std::uint32_t blocks = 2 * kBlocks) {
     own.insert({{"ring-issue", std::string("gpu")}, {"gpu-threads", std::uint64_t{256}}});
     const std::vector<std::uint64_t> keys{kKey, kKey + 1};
     std::vector<std::uint32_t> order;
     for (unsigned n = 0; n < repeats; ++n) {
-      for (std::uint32_t i = 0; i < 2 * kBlocks; ++i) order.push_back(i * 37 % (2 * kBlocks));
+      for (std::uint32_t i = 0; i < 2 * kBlocks; ++i) order.push_back(i * 37 % blocks);
     }
     const storage::EngineEntry& entry = storage::Engines::instance().get("", "gpu_rings");
     return entry.access({.files = files_, .device = device_, .block = kBlock, .depth = 32, .own = own},
                         {.order = order, .blocks_per_file = kBlocks, .keys = keys, .once = true, .seconds = 600});
   }
   /// The failure's message, or "accepted".
-  std::string failure(Values own) {
+  std::string failure(Values own, std::uint32_t blocks = 2 * kBlocks) {
     try {
-      run(std::move(own));
+      run(std::move(own), 1, blocks);
     } catch (const Failure& found) {
       return found.what();
     }
@@ -80,6 +80,8 @@ class RingChecks {
       soon["ring-timeout"] = std::uint64_t{300};
       expect_failure(soon, "lost", "no completion arrived");
     }
+    const std::string same = failure({{"ring-fault", std::string("early")}}, 1);
+    EXPECT_NE(same.find("words are wrong in device memory"), std::string::npos) << "the memory held this block: " << same;
     const storage::DeviceAccessResult after = run({});
     EXPECT_EQ(after.ended, 2 * kBlocks) << "the next run is not affected";
   }

@@ -96,6 +96,16 @@ TEST_F(BlockLoadTest, NoFaultIsAccepted) {
   EXPECT_NE(failure(Fault::lost).find("no request has ended"), std::string::npos);
 }
 
+TEST_F(BlockLoadTest, CompletionWithoutDataIsFoundIfItsMemoryHeldTheSameBlock) {
+  const FileSet one({folder.path().string(), 1, kBlock}, 1, 0);
+  const Pattern pattern("sequential", 1, 0, 1, 1);
+  BlockLoad load(std::make_unique<FaultyEngine>(one, Fault::stale_block), *device, one, pattern,
+                 {.block = kBlock, .depth = 4});
+  EXPECT_THROW(offer(load, {.seconds = 60, .window = load.window(), .watchdog_seconds = 2,
+                            .interrupted = [&] { return load.requested() > 100 * kBlock; }}),
+               Failure);
+}
+
 TEST_F(BlockLoadTest, FailureNamesFileAndOffset) {
   const std::string text = failure(Fault::error);
   EXPECT_NE(text.find(folder.path().string()), std::string::npos) << text;

@@ -10,6 +10,7 @@
 
 #include "common/clock.hpp"
 #include "common/error.hpp"
+#include "kernels/storage/content.hpp"
 #include "variants/storage/copies.hpp"
 #include "variants/storage/files.hpp"
 #include "variants/storage/nvme/shared_controller.hpp"
@@ -172,6 +173,8 @@ class NvmeUser final : public Engine {
     Drive& drive = *drives_[slots_.at(slot).file];
     const std::size_t bytes = slots_.bytes(slot), step = drive.transfers().max_bytes();
     for (std::size_t at = 0; at < bytes; at += step) {
+      // A completion without data is found also if the slot held the same block before.
+      if (operation_ == Operation::read) clear_content(staging_.slot(slot) + at, sizeof(std::uint64_t));
       drive.add({slot, at, std::min(step, bytes - at)});
       ++left_[slot];
     }
