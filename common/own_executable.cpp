@@ -35,7 +35,7 @@ std::vector<char*> raw_words(std::vector<std::string>& words) {
 
 pid_t start_feedrate(const std::vector<std::string>& arguments, const OwnProcess& how) {
   const std::string_view name = program_invocation_short_name;
-  if (name != "feedrate" && name != "feedrate_with_additions") {
+  if (name != "feedrate" && name != "feedrate_full" && name != "feedrate_with_additions") {
     throw Failure("only the feedrate executable can start another feedrate process");
   }
   std::vector<std::string> words = launcher_words();

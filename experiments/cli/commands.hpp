@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "common/registry.hpp"
+
 namespace feedrate {
 
 /// The command line, to which commands add themselves.
@@ -31,5 +33,9 @@ void add_dlq(Program&);
 void add_store(Program&);
 void add_validate(Program&);
 void add_helper(Program&);  ///< hidden: processes that experiments and services start
+
+/// Further subcommands, of experiments.
+using Commands = Registry<std::function<void(Program&)>>;
+using CommandRegistration = Registration<std::function<void(Program&)>>;
 
 }  // namespace feedrate

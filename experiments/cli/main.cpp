@@ -5,15 +5,18 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <iostream>
 #include <system_error>
 
 #include "common/error.hpp"
+#include "common/own_executable.hpp"
 #include "common/redis/url.hpp"
 #include "common/registry.hpp"
 #include "common/threads/threads.hpp"
@@ -66,6 +69,7 @@ int parse_and_act(CLI::App& app, const std::vector<std::string>& arguments) {
                          add_store, add_validate, add_helper}) {
     add(program);
   }
+  for (const auto& [name, add] : Commands::instance().entries()) add(program);
   feedrate::reject_unknown_variables(app);
   try {
     std::vector<std::string> words(arguments.rbegin(), arguments.rend() - 1);  // CLI11 reads the words from the back
@@ -82,6 +86,26 @@ int parse_and_act(CLI::App& app, const std::vector<std::string>& arguments) {
     return 2;
   }
   return program.action();
+}
+
+/// Experiments that only the program feedrate_full has, because they take long to build.
+constexpr std::array kOfFullProgram{"kernels"};
+constexpr auto kFullProgram = "feedrate_full";
+
+/// Runs the program with all experiments, with the same arguments, if it has been built next to this one. It may know a
+/// name that this program does not know. Returns otherwise.
+void run_full_program(const std::vector<std::string>& arguments) {
+  const std::filesystem::path own = std::filesystem::read_symlink("/proc/self/exe");
+  if (own.filename() == kFullProgram) return;
+  std::vector<std::string> words = arguments;
+  execv((own.parent_path() / kFullProgram).c_str(), feedrate::raw_words(words).data());
+  const auto is_of_full_program = [&](const std::string& word) {
+    return std::ranges::any_of(kOfFullProgram, [&](const char* name) { return word.find(name) != std::string::npos; });
+  };
+  if (std::ranges::none_of(arguments, is_of_full_program)) return;
+  feedrate::say(
+      "feedrate: the experiment kernels is in the program {}, which is not built: cmake --build {} --target {}\n",
+      kFullProgram, own.parent_path().parent_path().string(), kFullProgram);
 }
 
 }  // namespace
@@ -102,6 +126,7 @@ int main(int argc, char** argv) {
     feedrate::reject_duplicates();
     return exit_code_after_output(parse_and_act(app, arguments));
   } catch (const feedrate::BadInput& error) {
+    run_full_program(arguments);
     feedrate::say("feedrate: {}\n", feedrate::with_source(error, app, arguments).what());
     return 2;
   } catch (const std::system_error& error) {  // from fmt, if a write to stdout fails

@@ -1,7 +1,10 @@
 #include "experiments/harness/kernels/kernel_timer.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
+#include <thread>
+#include <utility>
 
 #include "common/clock.hpp"
 
@@ -22,6 +25,8 @@ class Watch {
     if (!last_) return;
     sample.sm_clock_mhz = last_->sm_clock_mhz;
     sample.power_w = last_->power_w;
+    sample.temperature_c = last_->temperature_c;
+    sample.clock_reasons = last_->clock_reasons.value_or(0);
   }
 
  private:
@@ -37,54 +42,72 @@ Json range_of(std::vector<double> values) {
 
 }  // namespace
 
-std::vector<KernelSample> time_kernel(Device& device, const std::function<void(Stream&, std::size_t)>& launch,
-                                      const KernelTiming& timing, const GpuSource& watched,
-                                      const std::function<bool()>& stop) {
+std::vector<std::vector<KernelSample>> time_in_turn(Device& device, const std::vector<TimedKernel>& kernels,
+                                                    const KernelTiming& timing, const GpuSource& watched,
+                                                    const std::function<bool()>& stop) {
   const auto stream = device.stream();
   const auto begin = device.event(true), end = device.event(true);
   std::optional<CacheFlush> flush;
   if (timing.cold) flush.emplace(device);
-  std::unique_ptr<Graph> graph;
-  if (timing.captured) {
-    graph = device.capture([&](Stream& capturing) {
-      for (unsigned i = 0; i < timing.launches; ++i) launch(capturing, i);
-    });
-  }
-  std::size_t number = 0;
-  const auto sample = [&] {
-    if (graph) return graph->launch(*stream);
-    for (unsigned i = 0; i < timing.launches; ++i) launch(*stream, number++);
+  std::vector<std::unique_ptr<Graph>> graphs(kernels.size());
+  std::vector<std::size_t> numbers(kernels.size());
+  const auto sample = [&](std::size_t kernel) {
+    if (graphs[kernel]) return graphs[kernel]->launch(*stream);
+    for (unsigned i = 0; i < kernels[kernel].launches; ++i) kernels[kernel].queue(*stream, numbers[kernel]++);
   };
-  if (graph) graph->launch(*stream);  // the first launch uploads the graph
-  for (unsigned i = 0; i < timing.warmup; ++i) sample();
+  for (std::size_t kernel = 0; kernel < kernels.size(); ++kernel) {
+    if (timing.captured) {
+      graphs[kernel] = device.capture([&](Stream& capturing) {
+        for (unsigned i = 0; i < kernels[kernel].launches; ++i) kernels[kernel].queue(capturing, i);
+      });
+      graphs[kernel]->launch(*stream);  // the first launch uploads the graph
+    }
+    for (unsigned i = 0; i < timing.warmup; ++i) sample(kernel);
+  }
   stream->synchronize();
   Watch watch(watched);
-  std::vector<KernelSample> samples;
-  const std::uint64_t last = now_ns() + static_cast<std::uint64_t>(timing.seconds * 1e9);
-  while (samples.size() < timing.most && (samples.size() < timing.least || now_ns() < last) && !stop()) {
+  std::vector<std::vector<KernelSample>> samples(kernels.size());
+  const auto time = [&](std::size_t kernel) {
     if (flush) flush->queue(*stream);
     stream->record(*begin);
-    sample();
+    sample(kernel);
     stream->record(*end);
     stream->synchronize();
-    samples.push_back({end->ns_since(*begin) / timing.launches, {}, {}});
-    watch.note(samples.back());
+    KernelSample& timed = samples[kernel].emplace_back();
+    timed.ns = end->ns_since(*begin) / kernels[kernel].launches;
+    watch.note(timed);
+  };
+  const std::uint64_t last = now_ns() + static_cast<std::uint64_t>(timing.seconds * 1e9);
+  const auto count = [&] { return samples.front().size(); };
+  while (count() < timing.most && (count() < timing.least || now_ns() < last) && !stop()) {
+    if (timing.pause_ms > 0) std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(timing.pause_ms));
+    const bool backwards = count() % 2 != 0;
+    for (std::size_t i = 0; i < kernels.size(); ++i) time(backwards ? kernels.size() - 1 - i : i);
   }
   return samples;
 }
 
+std::vector<KernelSample> time_kernel(Device& device, const QueueKernel& launch, const KernelTiming& timing,
+                                      const GpuSource& watched, const std::function<bool()>& stop) {
+  return std::move(time_in_turn(device, {{launch, timing.launches}}, timing, watched, stop).front());
+}
+
 Json describe(const std::vector<KernelSample>& samples) {
-  Json told{{"count", samples.size()}};
+  Json described{{"count", samples.size()}};
   const auto add = [&](const char* name, std::optional<double> KernelSample::*field) {
     std::vector<double> values;
     for (const KernelSample& sample : samples) {
       if (sample.*field) values.push_back(*(sample.*field));
     }
-    if (!values.empty()) told[name] = range_of(std::move(values));
+    if (!values.empty()) described[name] = range_of(std::move(values));
   };
   add("sm_clock_mhz", &KernelSample::sm_clock_mhz);
   add("power_w", &KernelSample::power_w);
-  return told;
+  add("temperature_c", &KernelSample::temperature_c);
+  std::uint64_t reasons = 0;
+  for (const KernelSample& sample : samples) reasons |= sample.clock_reasons;
+  if (reasons != 0) described["clock_reasons"] = clock_reason_names(reasons);
+  return described;
 }
 
 Json to_json(const KernelResources& resources) {

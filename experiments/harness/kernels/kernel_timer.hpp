@@ -20,24 +20,42 @@ struct KernelTiming {
   unsigned launches = 1;    ///< launches per sample, in sequence; the sample's time is divided by their number
   bool cold = false;        ///< flush the cache before each sample
   bool captured = false;    ///< combine a sample's launches in one graph, captured once
+  double pause_ms = 0;      ///< idle time before each sample or, with several kernels, before each block of samples
 };
 
 /// One sample, with the GPU's state at that time if it is known.
 struct KernelSample {
   double ns = 0;  ///< time of one launch, from events around the sample
-  std::optional<double> sm_clock_mhz, power_w;
+  std::optional<double> sm_clock_mhz, power_w, temperature_c;
+  std::uint64_t clock_reasons = 0;  ///< bits of `clock_reason`; 0 if unknown
 };
 
-/// Times launches with events around them. Calls `launch(stream, number)`; the number selects the inputs (Rotation).
-/// With `captured`, launches 0 to `launches` - 1 are captured once and replayed. `watched` is read between samples, at
-/// most every 10 ms. The time of a single launch of a few microseconds includes part of the host's latency; use
-/// `captured` or several `launches` for such kernels. Timing ends early when `stop` returns true. Throws Failure if the
-/// device reports an error.
-std::vector<KernelSample> time_kernel(
-    Device&, const std::function<void(Stream&, std::size_t number)>& launch, const KernelTiming&,
-    const GpuSource& watched = {}, const std::function<bool()>& stop = [] { return false; });
+/// Queues one launch; the number selects the inputs (Rotation).
+using QueueKernel = std::function<void(Stream&, std::size_t number)>;
 
-/// For a row's `details`: the number of samples, with the range and median of their clock and power.
+/// A kernel that is timed in turn with others.
+struct TimedKernel {
+  QueueKernel queue;
+  unsigned launches = 1;  ///< per sample
+};
+
+/// Times kernels in turn, in blocks of one sample each. The order alternates (ABBA), so that a trend of clock or
+/// temperature affects all kernels equally. Returns the samples by kernel; samples with the same index belong to the
+/// same block. The numbers of `timing` count samples of each kernel; its `launches` is not used.
+std::vector<std::vector<KernelSample>> time_in_turn(
+    Device&, const std::vector<TimedKernel>&, const KernelTiming& timing, const GpuSource& watched = {},
+    const std::function<bool()>& stop = [] { return false; });
+
+/// Times launches of one kernel with events around them. With `captured`, launches 0 to `launches` - 1 are captured
+/// once and replayed. `watched` is read between samples, at most every 10 ms. The time of a single launch of a few
+/// microseconds includes part of the host's latency; use `captured` or several `launches` for such kernels. Timing ends
+/// early when `stop` returns true. Throws Failure if the device reports an error.
+std::vector<KernelSample> time_kernel(
+    Device&, const QueueKernel& launch, const KernelTiming&, const GpuSource& watched = {},
+    const std::function<bool()>& stop = [] { return false; });
+
+/// For a row's `details`: the number of samples, with the range and median of their clock, power and temperature, and
+/// the reasons why the clock was below its maximum.
 Json describe(const std::vector<KernelSample>&);
 /// For a row's `details`: the kernel's resources as compiled.
 Json to_json(const KernelResources&);

@@ -1,0 +1,339 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "common/error.hpp"
+#include "experiments/harness/kernels/kernel_timer.hpp"
+#include "experiments/harness/machine/machine_monitor.hpp"
+#include "experiments/harness/measure/session.hpp"
+#include "experiments/kernels/cpu_limits.hpp"
+#include "kernels/ladder/ladder.hpp"
+
+/// The `kernels` experiment: how near each rung of a ladder comes to the roofline and to the best library
+/// (experiments/kernels/README.md).
+namespace feedrate::kernels {
+namespace {
+
+using namespace ladder;
+
+constexpr std::size_t kMaxMemory = std::size_t{24} << 30;  // bytes, for inputs and results
+constexpr double kSampleNs = 500'000;                      // least time of a sample
+constexpr unsigned kMostLaunches = 4096;                   // per sample
+constexpr unsigned kLeastSamples = 10;
+constexpr double kBurstPauseMs = 20;
+
+const std::vector<RungInfo>& rungs_of_ladder(const std::string& ladder) {
+  static std::map<std::string, std::vector<RungInfo>> known;
+  const auto [found, fresh] = known.try_emplace(ladder);
+  if (fresh) found->second = Ladders::instance().get("--ladder", ladder).rungs();
+  return found->second;
+}
+const RungInfo* find_rung(const std::string& ladder, const std::string& name) {
+  const auto& rungs = rungs_of_ladder(ladder);
+  const auto found = std::ranges::find(rungs, name, &RungInfo::name);
+  return found == rungs.end() ? nullptr : &*found;
+}
+
+/// Names of the rungs and peers of all ladders.
+std::vector<std::string> all_rungs() {
+  std::vector<std::string> names;
+  for (const auto& [ladder, entry] : Ladders::instance().entries()) {
+    for (const RungInfo& rung : rungs_of_ladder(ladder)) {
+      if (std::ranges::find(names, rung.name) == names.end()) names.push_back(rung.name);
+    }
+  }
+  return names;
+}
+
+struct Options {
+  std::string ladder = "matmul", rung = "cpu_naive", device = "auto", against = "peers", cache = "cold",
+              pace = "sustained";
+};
+const Axes<Options>& own_axes() {
+  static const auto kAxes =
+      Axes<Options>()
+          .word(
+              "ladder", &Options::ladder, [] { return Ladders::instance().list(); }, "the problem that is solved")
+          .word("rung", &Options::rung, all_rungs, "the kernel, or a peer: a library's")
+          .word("device", &Options::device, {"auto", "cpu", "cuda"},
+                "device that runs the rung; auto = cuda if there is a GPU")
+          .word(
+              "against", &Options::against,
+              [] {
+                std::vector<std::string> words{"peers", "none"};
+                std::ranges::copy(all_rungs(), std::back_inserter(words));
+                return words;
+              },
+              "what is timed in turn with the rung, on the same inputs: all peers here, nothing, or one rung or peer")
+          .word("cache", &Options::cache, {"cold", "hot"},
+                "cold: the inputs rotate, and together exceed three times the device's cache; hot: one set of inputs")
+          .word(
+              "pace", &Options::pace, {"sustained", "burst"},
+              "sustained: without pause, at the clock that the power limit allows; burst: pauses between the samples");
+  return kAxes;
+}
+
+const LadderEntry& ladder_of(const Options& options) { return Ladders::instance().get("--ladder", options.ladder); }
+
+/// A rung or peer that is timed.
+struct Timed {
+  std::string name;
+  std::unique_ptr<Runner> runner;
+  ProductVerdict verdict;
+  unsigned launches = 1;
+};
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+double median_ns(const std::vector<KernelSample>& samples) {
+  std::vector<double> times;
+  for (const KernelSample& sample : samples) times.push_back(sample.ns);
+  return median(std::move(times));
+}
+
+/// Operations that one SM's tensor cores, or its FMA units for fp32, complete per clock cycle; 0 if unknown. From
+/// NVIDIA's architecture papers for A100 and H100 (dense).
+double operations_per_clock(const std::string& limit, unsigned capability) {
+  const bool hopper = capability == 90;
+  if (!hopper && capability != 80) return 0;
+  if (limit == "fma_f32_operations_per_second") return hopper ? 256 : 128;
+  if (limit == "tensor_tf32_operations_per_second") return hopper ? 2048 : 1024;
+  if (limit == "tensor_f8_operations_per_second") return hopper ? 8192 : 0;
+  return hopper ? 4096 : 2048;
+}
+
+class Kernels final : public Experiment {
+ public:
+  explicit Kernels(Session& session) : session_(session), device_(session.device()), info_(device_.info()) {}
+
+  Resolution resolve(const Values& values) override {
+    Options options = own_axes().of(values);
+    options.device = info_.kind;
+    Resolution made;
+    const LadderEntry& ladder = ladder_of(options);
+    made.values = values_on(ladder.axes, values);
+    own_axes().put(options, made.values);
+    made.impossible = why_impossible(options, *ladder.make(made.values, device_));
+    return made;
+  }
+
+  void add_limits(LimitList& limits, std::span<const Resolution>) override {
+    if (info_.kind == "cpu") add_cpu_limits(limits);
+  }
+
+  Measurement measure(const Resolution& cell, const Repetition& repetition) override {
+    const Options options = own_axes().of(cell.values);
+    Measurement measured;
+    measured.host_threads = 1;
+    const auto problem = ladder_of(options).make(cell.values, device_);
+    const std::size_t copies = copies_of(*problem, options);
+    problem->prepare(copies, mix64(session_.settings().seed) + repetition.number);
+    std::vector<Timed> timed;
+    for (const std::string& name : names_of(options, *problem)) {
+      timed.push_back({name, problem->make(name), {}, 1});
+      Timed& each = timed.back();
+      for (const std::size_t copy : {std::size_t{0}, copies - 1}) {
+        each.verdict = problem->verify(name, *each.runner, copy);
+        if (!each.verdict.wrong.empty()) break;
+      }
+      if (each.verdict.wrong.empty()) continue;
+      if (name == options.rung) {
+        measured.judge(Status::failed, Cause::wrong_results, name + ": " + each.verdict.wrong);
+        return measured;
+      }
+      measured.details["wrong_peers"][name] = each.verdict.wrong;
+      timed.pop_back();
+    }
+    MachineMonitor monitor(session_.gpu());
+    const Captured captured(session_);
+    const auto samples = time_all(timed, copies, options);
+    measured.machine = monitor.stop();
+    if (samples.front().empty()) {
+      measured.judge(Status::invalid, Cause::interrupted, "interrupted before the first sample");
+      return measured;
+    }
+    add_figures(options, problem->work(), timed, samples, measured);
+    measured.details["inputs"] = {{"copies", copies}, {"bytes", problem->input_bytes()}};
+    return measured;
+  }
+
+ private:
+  std::string why_impossible(const Options& options, const Problem& problem) const {
+    for (const std::string& name : {options.rung, options.against}) {
+      if (name == "peers" || name == "none") continue;
+      if (find_rung(options.ladder, name) == nullptr) {
+        return fmt::format("ladder {} has no rung {}; `feedrate kernels show {}` lists them", options.ladder, name,
+                           options.ladder);
+      }
+      if (auto reason = problem.why_unsupported(name); !reason.empty()) return reason;
+    }
+    const std::size_t bytes = copies_of(problem, options) * problem.input_bytes() + problem.result_bytes();
+    const std::size_t most = std::min(kMaxMemory, info_.memory / 4 * 3);
+    if (bytes > most) {
+      return fmt::format("inputs and results of {} bytes are more than the {} allowed here", bytes, most);
+    }
+    return "";
+  }
+
+  std::size_t copies_of(const Problem& problem, const Options& options) const {
+    if (options.cache == "hot") return 1;
+    return std::max<std::size_t>(2, 3 * info_.cache / std::max<std::size_t>(problem.input_bytes(), 1) + 1);
+  }
+
+  /// The rung, and what is timed in turn with it.
+  std::vector<std::string> names_of(const Options& options, const Problem& problem) const {
+    std::vector<std::string> names{options.rung};
+    if (options.against == "none" || options.against == options.rung) return names;
+    if (options.against != "peers") return {options.rung, options.against};
+    const bool one_core = find_rung(options.ladder, options.rung)->text.one_core;
+    for (const RungInfo& each : rungs_of_ladder(options.ladder)) {
+      if (!each.text.is_peer() || each.name == options.rung || each.text.one_core != one_core) continue;
+      if (problem.why_unsupported(each.name).empty()) names.push_back(each.name);
+    }
+    return names;
+  }
+
+  std::vector<std::vector<KernelSample>> time_all(std::vector<Timed>& timed, std::size_t copies,
+                                                  const Options& options) {
+    const RunSettings& settings = session_.settings();
+    std::vector<TimedKernel> kernels;
+    double longest = 0;
+    for (Timed& each : timed) {
+      const auto queue = [&each, copies](Stream& stream, std::size_t number) {
+        each.runner->queue(stream, number % copies);
+      };
+      const double ns = median_ns(time_kernel(device_, queue, {.seconds = 0, .warmup = 1, .least = 3}));
+      // A sample uses each copy of the inputs equally often.
+      const double rounds = std::ceil(kSampleNs / std::max(ns, 1.0) / static_cast<double>(copies));
+      each.launches = static_cast<unsigned>(
+          std::clamp<double>(rounds * static_cast<double>(copies), static_cast<double>(copies), kMostLaunches));
+      kernels.push_back({queue, each.launches});
+      longest = std::max(longest, ns * each.launches);
+    }
+    const double warmup_ns = 1e9 * settings.warmup_seconds / static_cast<double>(kernels.size());
+    KernelTiming timing{.seconds = settings.seconds,
+                        .warmup = static_cast<unsigned>(std::clamp(warmup_ns / longest, 1.0, 10'000.0)),
+                        .least = kLeastSamples,
+                        .captured = info_.kind == "cuda"};
+    if (options.pace == "burst") timing.pause_ms = kBurstPauseMs;
+    return time_in_turn(device_, kernels, timing, session_.gpu(), interrupted);
+  }
+
+  void add_figures(const Options& options, const Work& work, const std::vector<Timed>& timed,
+                   const std::vector<std::vector<KernelSample>>& samples, Measurement& measured) const {
+    Histogram times;
+    for (const KernelSample& sample : samples.front()) times.record(static_cast<std::uint64_t>(sample.ns));
+    const double ns = median_ns(samples.front()), rate = work.operations / ns * 1e9;
+    measured.histograms["time_ns"] = {times, 1};
+    measured.numbers["operations_per_second"] = rate;
+    measured.numbers["bytes_per_second"] = work.bytes / ns * 1e9;
+    add_bounds(options, work, measured);
+    Json described = describe(samples.front());
+    if (described.contains("power_w")) {
+      measured.numbers["joules_per_operation"] = described["power_w"]["median"].get<double>() / rate;
+    }
+    const double per_clock = operations_per_clock(work.limit, info_.capability) * info_.processors;
+    if (described.contains("sm_clock_mhz") && per_clock > 0) {
+      const double peak = per_clock * described["sm_clock_mhz"]["median"].get<double>() * 1e6;
+      measured.details["share_of_peak_at_this_clock"] = rate / peak;
+    }
+    double best = 0;
+    for (std::size_t i = 1; i < timed.size(); ++i) {
+      // Both samples of a block were taken one after the other.
+      std::vector<double> ratios;
+      for (std::size_t block = 0; block < std::min(samples[i].size(), samples[0].size()); ++block) {
+        ratios.push_back(samples[i][block].ns / samples[0][block].ns);
+      }
+      if (ratios.empty()) continue;
+      const double share = median(ratios);
+      if (best == 0 || share < best) best = share;
+      measured.details["peers"][timed[i].name] = {{"time_ns", median_ns(samples[i])},
+                                                  {"share", share},
+                                                  {"error", timed[i].verdict.error},
+                                                  {"samples", describe(samples[i])},
+                                                  {"chosen", timed[i].runner->chosen()}};
+    }
+    if (best != 0) measured.numbers["share_of_best_peer"] = best;
+    measured.details["samples"] = std::move(described);
+    measured.details["verified"] = {{"elements", timed.front().verdict.samples},
+                                    {"relative_error", timed.front().verdict.error},
+                                    {"share_of_tolerance", timed.front().verdict.share}};
+    measured.details["launches_per_sample"] = timed.front().launches;
+    measured.details["step"] = find_rung(options.ladder, options.rung)->text.step;
+    if (const auto compiled = timed.front().runner->resources()) measured.details["compiled"] = to_json(*compiled);
+    if (const auto chosen = timed.front().runner->chosen(); !chosen.empty()) measured.details["chosen"] = chosen;
+  }
+
+  /// The roofline: the rate of the arithmetic, and that of memory times the operations per byte.
+  void add_bounds(const Options& options, const Work& work, Measurement& measured) const {
+    const double per_byte = work.operations / std::max(work.bytes, 1.0);
+    if (info_.kind == "cpu") {
+      const bool one_core = find_rung(options.ladder, options.rung)->text.one_core;
+      measured.bounds_of_figures.emplace_back("operations_per_second", ceiling_of(one_core ? kCpuCoreFma : kCpuFma));
+      return;
+    }
+    measured.bounds_of_figures.emplace_back("operations_per_second", ceiling_of(work.limit));
+    if (options.cache == "cold") {
+      measured.bounds_of_figures.emplace_back("operations_per_second", 2 * ceiling_of("dram_copy_bytes_per_second") *
+                                                                           given("operations_per_byte", per_byte));
+    }
+  }
+
+  Session& session_;
+  Device& device_;
+  DeviceInfo info_;
+};
+
+Json members() {
+  Json ladders = Json::array(), rungs = Json::array();
+  for (const auto& [name, entry] : Ladders::instance().entries()) {
+    ladders.push_back(
+        {{"name", name}, {"description", entry.description}, {"unavailable", ""}, {"axes", names_of(entry.axes)}});
+    for (const RungInfo& rung : rungs_of_ladder(name)) {
+      rungs.push_back({{"name", rung.name},
+                       {"description", rung.text.changes},
+                       {"unavailable", rung.unavailable},
+                       {"axes", Json::array()},
+                       {"ladder", name},
+                       {"step", rung.text.step},
+                       {"device", rung.text.device},
+                       {"one_core", rung.text.one_core},
+                       {"reason", rung.text.reason},
+                       {"prediction", rung.text.prediction},
+                       {"design", rung.text.design}});
+    }
+  }
+  return {{"ladders", ladders}, {"rungs", rungs}};
+}
+
+const ExperimentRegistration registered(
+    "kernels", {.description = "how near kernels come to the roofline and to the best library, rung by rung",
+                .axes =
+                    [] {
+                      AxisTable table(own_axes().list());
+                      for (const auto& [name, entry] : Ladders::instance().entries()) table.add(name, entry.axes);
+                      return table;
+                    },
+                .figures = {{"operations_per_second", "1/s", Better::higher, false, true,
+                             "arithmetic operations of the problem; a multiply-add is two"},
+                            {"bytes_per_second", "B/s", Better::higher, false, false,
+                             "bytes of inputs and results, each counted once"},
+                            {"share_of_best_peer", "", Better::higher, false, true,
+                             "time of the fastest peer / time of the rung, in the same blocks of samples"},
+                            {"joules_per_operation", "J", Better::lower, false, false, "power / operations per second"},
+                            {"time_ns", "ns", Better::lower, true, true,
+                             "time of one launch, from events around replayed graphs"}},
+                .variant = {"ladder", "rung"},
+                .shown = {"m", "n", "k", "dtype"},
+                .rate = "operations_per_second",
+                .time = "time_ns",
+                .make = [](Session& session) { return std::make_unique<Kernels>(session); },
+                .listing = {members, add_cpu_limits}});
+
+}  // namespace
+}  // namespace feedrate::kernels

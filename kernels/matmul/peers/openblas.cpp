@@ -1,0 +1,99 @@
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <mutex>
+
+#include "common/error.hpp"
+#include "common/threads/threads.hpp"
+#include "kernels/matmul/cpu/cpu_products.hpp"
+
+/// OpenBLAS, loaded at run time: Debian's libopenblas0, or the one in PyPI's wheels of NumPy and SciPy.
+/// FEEDRATE_OPENBLAS names another file.
+namespace feedrate::ladder::openblas {
+namespace {
+
+enum : int { kRowMajor = 101, kPlain = 111, kTransposed = 112 };  // cblas.h
+
+/// cblas_sgemm with its build's type of integers.
+template <class Integer>
+using Sgemm = void (*)(int order, int a_turned, int b_turned, Integer m, Integer n, Integer k, float alpha,
+                       const float* a, Integer lda, const float* b, Integer ldb, float beta, float* c, Integer ldc);
+
+class Library {
+ public:
+  static const Library& instance() {
+    static const Library library;
+    return library;
+  }
+  const std::string& missing() const { return missing_; }
+  void multiply(const tile::CpuProduct& product, unsigned threads) const {
+    const std::scoped_lock lock(mutex_);  // the number of threads belongs to the process
+    set_threads_(static_cast<int>(threads));
+    if (sgemm64_ != nullptr) {
+      call<std::int64_t>(sgemm64_, product);
+    } else {
+      call<int>(sgemm_, product);
+    }
+  }
+
+ private:
+  Library() {
+    const char* const given = std::getenv("FEEDRATE_OPENBLAS");
+    const auto names = given != nullptr ? std::vector<std::string>{given}
+                                        : std::vector<std::string>{"libopenblas.so.0", "libopenblas64_.so.0"};
+    for (const std::string& name : names) {
+      void* const library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+      if (library == nullptr) continue;
+      const auto find = [&](const char* symbol) { return dlsym(library, symbol); };
+      for (const std::string prefix : {"", "scipy_"}) {
+        sgemm_ = reinterpret_cast<Sgemm<int>>(find((prefix + "cblas_sgemm").c_str()));
+        sgemm64_ = reinterpret_cast<Sgemm<std::int64_t>>(find((prefix + "cblas_sgemm64_").c_str()));
+        for (const char* suffix : {"", "64_"}) {
+          if (set_threads_ == nullptr) {
+            set_threads_ =
+                reinterpret_cast<void (*)(int)>(find((prefix + "openblas_set_num_threads" + suffix).c_str()));
+          }
+        }
+        if ((sgemm_ != nullptr || sgemm64_ != nullptr) && set_threads_ != nullptr) return;
+      }
+    }
+    missing_ =
+        "OpenBLAS is missing: install libopenblas0-pthread, or set FEEDRATE_OPENBLAS to the file of NumPy's wheel "
+        "(numpy.libs/libscipy_openblas64_-*.so)";
+  }
+
+  template <class Integer>
+  static void call(Sgemm<Integer> sgemm, const tile::CpuProduct& product) {
+    const bool a_turned = product.a_k != 1, b_turned = product.b_column != 1;
+    sgemm(kRowMajor, a_turned ? kTransposed : kPlain, b_turned ? kTransposed : kPlain, static_cast<Integer>(product.m),
+          static_cast<Integer>(product.n), static_cast<Integer>(product.k), product.scale, product.a,
+          static_cast<Integer>(a_turned ? product.a_k : product.a_row), product.b,
+          static_cast<Integer>(b_turned ? product.b_column : product.b_k), 0, product.c,
+          static_cast<Integer>(product.c_row));
+  }
+
+  Sgemm<int> sgemm_ = nullptr;
+  Sgemm<std::int64_t> sgemm64_ = nullptr;
+  void (*set_threads_)(int) = nullptr;
+  std::string missing_;
+  mutable std::mutex mutex_;
+};
+
+MatmulRung peer(bool one_core) {
+  MatmulRung rung =
+      cpu_rung({.one_core = one_core, .changes = one_core ? "OpenBLAS on one core" : "OpenBLAS on all cores"},
+               [one_core](const tile::CpuProduct& product) {
+                 Library::instance().multiply(product, one_core ? 1 : available_cores());
+               });
+  rung.unavailable = [] { return Library::instance().missing(); };
+  rung.why_unsupported = [](const MatmulShape& shape, const DeviceInfo&) {
+    if (shape.epilogue != Epilogue::none) return std::string("OpenBLAS has no epilogue");
+    return why_no_cpu_product(shape);
+  };
+  return rung;
+}
+
+const MatmulRegistration registered{{"openblas", peer(false)}, {"openblas_one_core", peer(true)}};
+
+}  // namespace
+}  // namespace feedrate::ladder::openblas
