@@ -126,7 +126,9 @@ endfunction()
 # collection only at 1 GB, which saves a tenth of its time.
 if(NOT FEEDRATE_MEASURED_APART)
   if(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
-    add_compile_options("$<$<COMPILE_LANGUAGE:CUDA>:-Ofc=max>")
+    # A layer whose device code must be optimised in every build sets the property FEEDRATE_OPTIMISED.
+    add_compile_options(
+      "$<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<NOT:$<BOOL:$<TARGET_PROPERTY:FEEDRATE_OPTIMISED>>>>:-Ofc=max>")
   endif()
   add_compile_options("$<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-expand=1000;--param=ggc-min-heapsize=1000000>")
 endif()

@@ -65,16 +65,19 @@ struct MatmulRung {
 using MatmulRungs = Registry<MatmulRung>;
 using MatmulRegistration = Registration<MatmulRung>;
 
-/// A rung whose products are one launch each: `launch(shape, data)` returns it.
+inline const Launchable& launchable(const Launchable& launch) { return launch; }
+inline const Launchable& launchable(const std::unique_ptr<Launchable>& launch) { return *launch; }
+
+/// A rung whose products are one launch each: `launch(shape, data)` returns it, or a pointer to it.
 template <class Launch>
 std::function<std::unique_ptr<Matmul>(const MatmulShape&, Device&)> launched(Launch launch) {
   class Launched final : public Matmul {
    public:
     Launched(const MatmulShape& shape, Device& device, Launch launch)
         : shape_(shape), device_(device), launch_(std::move(launch)) {}
-    void queue(Stream& stream, const MatmulData& data) override { stream.launch(launch_(shape_, data)); }
+    void queue(Stream& stream, const MatmulData& data) override { stream.launch(launchable(launch_(shape_, data))); }
     std::optional<KernelResources> resources(const MatmulData& data) override {
-      return device_.resources(launch_(shape_, data));
+      return device_.resources(launchable(launch_(shape_, data)));
     }
 
    private:

@@ -1,11 +1,11 @@
-#include <dlfcn.h>
-
 #include <cstdlib>
 #include <mutex>
 
 #include "common/error.hpp"
 #include "common/threads/threads.hpp"
 #include "kernels/matmul/cpu/cpu_products.hpp"
+#include "kernels/matmul/peers/library.hpp"
+#include "kernels/tile/cpu/simd.hpp"
 
 /// OpenBLAS, loaded at run time: Debian's libopenblas0, or the one in PyPI's wheels of NumPy and SciPy.
 /// FEEDRATE_OPENBLAS names another file.
@@ -16,8 +16,8 @@ enum : int { kRowMajor = 101, kPlain = 111, kTransposed = 112 };  // cblas.h
 
 /// cblas_sgemm with its build's type of integers.
 template <class Integer>
-using Sgemm = void (*)(int order, int a_turned, int b_turned, Integer m, Integer n, Integer k, float alpha,
-                       const float* a, Integer lda, const float* b, Integer ldb, float beta, float* c, Integer ldc);
+using Sgemm = void(int order, int a_turned, int b_turned, Integer m, Integer n, Integer k, float alpha, const float* a,
+                   Integer lda, const float* b, Integer ldb, float beta, float* c, Integer ldc);
 
 class Library {
  public:
@@ -26,6 +26,8 @@ class Library {
     return library;
   }
   const std::string& missing() const { return missing_; }
+  /// The kind of CPU that its kernels were written for.
+  std::string kernels() const { return core_name_ == nullptr ? "unknown" : core_name_(); }
   void multiply(const tile::CpuProduct& product, unsigned threads) const {
     const std::scoped_lock lock(mutex_);  // the number of threads belongs to the process
     set_threads_(static_cast<int>(threads));
@@ -38,22 +40,16 @@ class Library {
 
  private:
   Library() {
-    const char* const given = std::getenv("FEEDRATE_OPENBLAS");
-    const auto names = given != nullptr ? std::vector<std::string>{given}
-                                        : std::vector<std::string>{"libopenblas.so.0", "libopenblas64_.so.0"};
-    for (const std::string& name : names) {
-      void* const library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-      if (library == nullptr) continue;
-      const auto find = [&](const char* symbol) { return dlsym(library, symbol); };
-      for (const std::string prefix : {"", "scipy_"}) {
-        sgemm_ = reinterpret_cast<Sgemm<int>>(find((prefix + "cblas_sgemm").c_str()));
-        sgemm64_ = reinterpret_cast<Sgemm<std::int64_t>>(find((prefix + "cblas_sgemm64_").c_str()));
-        for (const char* suffix : {"", "64_"}) {
-          if (set_threads_ == nullptr) {
-            set_threads_ =
-                reinterpret_cast<void (*)(int)>(find((prefix + "openblas_set_num_threads" + suffix).c_str()));
-          }
-        }
+    // Older versions do not know newer CPUs, and then use their slowest kernels.
+    const tile::Simd simd = tile::simd_here();
+    if (simd != tile::Simd::plain) setenv("OPENBLAS_CORETYPE", simd == tile::Simd::avx512 ? "SkylakeX" : "Haswell", 0);
+    const DynamicLibrary library{std::getenv("FEEDRATE_OPENBLAS"), "libopenblas.so.0", "libopenblas64_.so.0"};
+    for (const std::string prefix : {"", "scipy_"}) {
+      for (const std::string suffix : {"", "64_"}) {
+        if (suffix.empty()) library.find(prefix + "cblas_sgemm", sgemm_);
+        if (!suffix.empty()) library.find(prefix + "cblas_sgemm64_", sgemm64_);
+        library.find(prefix + "openblas_set_num_threads" + suffix, set_threads_);
+        library.find(prefix + "openblas_get_corename" + suffix, core_name_);
         if ((sgemm_ != nullptr || sgemm64_ != nullptr) && set_threads_ != nullptr) return;
       }
     }
@@ -63,7 +59,7 @@ class Library {
   }
 
   template <class Integer>
-  static void call(Sgemm<Integer> sgemm, const tile::CpuProduct& product) {
+  static void call(Sgemm<Integer>* sgemm, const tile::CpuProduct& product) {
     const bool a_turned = product.a_k != 1, b_turned = product.b_column != 1;
     sgemm(kRowMajor, a_turned ? kTransposed : kPlain, b_turned ? kTransposed : kPlain, static_cast<Integer>(product.m),
           static_cast<Integer>(product.n), static_cast<Integer>(product.k), product.scale, product.a,
@@ -72,11 +68,23 @@ class Library {
           static_cast<Integer>(product.c_row));
   }
 
-  Sgemm<int> sgemm_ = nullptr;
-  Sgemm<std::int64_t> sgemm64_ = nullptr;
+  Sgemm<int>* sgemm_ = nullptr;
+  Sgemm<std::int64_t>* sgemm64_ = nullptr;
   void (*set_threads_)(int) = nullptr;
+  char* (*core_name_)() = nullptr;
   std::string missing_;
   mutable std::mutex mutex_;
+};
+
+/// Adds the name of the kernels that OpenBLAS chose.
+class Named final : public Matmul {
+ public:
+  explicit Named(std::unique_ptr<Matmul> product) : product_(std::move(product)) {}
+  void queue(Stream& stream, const MatmulData& data) override { product_->queue(stream, data); }
+  std::map<std::string, std::string> chosen() const override { return {{"kernels", Library::instance().kernels()}}; }
+
+ private:
+  std::unique_ptr<Matmul> product_;
 };
 
 MatmulRung peer(bool one_core) {
@@ -85,6 +93,9 @@ MatmulRung peer(bool one_core) {
                [one_core](const tile::CpuProduct& product) {
                  Library::instance().multiply(product, one_core ? 1 : available_cores());
                });
+  rung.make = [make = rung.make](const MatmulShape& shape, Device& device) {
+    return std::make_unique<Named>(make(shape, device));
+  };
   rung.unavailable = [] { return Library::instance().missing(); };
   rung.why_unsupported = [](const MatmulShape& shape, const DeviceInfo&) {
     if (shape.epilogue != Epilogue::none) return std::string("OpenBLAS has no epilogue");

@@ -1,0 +1,35 @@
+#include "kernels/matmul/cuda/fp32.cuh"
+
+/// The threads of a warp compute one row, so that they load and store neighbouring elements.
+namespace feedrate::ladder::coalesced {
+namespace {
+
+constexpr unsigned kSide = 32;
+
+__global__ void coalesced_kernel(Fp32Product product) {
+  const int row = static_cast<int>(blockIdx.y * kSide + threadIdx.y);
+  const int column = static_cast<int>(blockIdx.x * kSide + threadIdx.x);
+  if (row >= product.m || column >= product.n) return;
+  float sum = 0;
+  for (int k = 0; k < product.k; ++k) {
+    sum += *product.left.at(blockIdx.z, row, k) * *product.right.at(blockIdx.z, column, k);
+  }
+  *product.result.at(blockIdx.z, row, column) = product.result.finished(sum, column);
+}
+
+const MatmulRegistration registered(
+    "coalesced",
+    fp32_rung("coalesced",
+              {.step = 2,
+               .changes = "the threads of a warp compute one row instead of one column",
+               .reason = "a warp's loads of B and its stores are one cache line each, and its loads of A are "
+                         "one word",
+               .prediction = "6 to 8 times naive; every multiply-add still needs two loads",
+               .design = "m=4096 n=4096 k=4096 layout=nn"},
+              [](const MatmulShape& shape, const MatmulData& data) {
+                return KernelLaunch(coalesced_kernel, {tiles_of(shape, kSide, kSide), {kSide, kSide}}, nullptr,
+                                    fp32_product(shape, data));
+              }));
+
+}  // namespace
+}  // namespace feedrate::ladder::coalesced
