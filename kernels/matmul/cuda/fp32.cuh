@@ -1,4 +1,5 @@
 #pragma once
+#include "kernels/launch.cuh"
 #include "kernels/matmul/matmul.hpp"
 #include "kernels/tile/product.cuh"
 

@@ -1,5 +1,4 @@
 #pragma once
-#include "kernels/launch.cuh"
 #include "kernels/matmul/cuda/tensor.cuh"
 #include "kernels/tile/tensor_map.hpp"
 #include "kernels/tile/tma.cuh"

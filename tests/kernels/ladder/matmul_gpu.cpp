@@ -1,0 +1,71 @@
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "kernels/matmul/matmul.hpp"
+#include "tests/support/ladder_checks.hpp"
+
+namespace feedrate {
+namespace {
+
+using test::LadderChecks;
+
+class GpuMatmul : public testing::TestWithParam<std::string> {
+ protected:
+  std::unique_ptr<Device> device = open_device("cuda");
+};
+
+TEST_P(GpuMatmul, SolvesEveryProblem) {
+  LadderChecks checks(*device, "matmul", GetParam());
+  for (const std::string& dtype : ladder::element_names()) test::check_matmul(checks, dtype.c_str());
+  if (checks.solved() == 0) GTEST_SKIP() << "this rung or peer is not available on this machine";
+}
+
+/// Shapes at which other implementations hung or were silently wrong, and shapes of several tiles with ragged edges.
+TEST_P(GpuMatmul, SolvesLargeProblems) {
+  LadderChecks checks(*device, "matmul", GetParam());
+  for (const std::string& dtype : ladder::element_names()) {
+    for (const auto& [m, n, k] :
+         std::vector<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>>{{192, 3072, 128},
+                                                                              {192, 3072, 256},
+                                                                              {8191, 136, 72},
+                                                                              {1000, 1016, 1024},
+                                                                              {128, 8184, 520},
+                                                                              {16, 8192, 4096}}) {
+      for (const char* inputs : {"normal", "whole"}) {
+        checks.solves(
+            LadderChecks::with(LadderChecks::sizes(m, n, k), {{"dtype", dtype}, {"inputs", std::string(inputs)}}));
+      }
+    }
+  }
+}
+
+/// Rungs add in a fixed order.
+TEST_P(GpuMatmul, RepeatsItsResultBitForBit) {
+  const ladder::MatmulRung& rung = ladder::MatmulRungs::instance().get("", GetParam());
+  if (rung.text.is_peer()) GTEST_SKIP() << "libraries need not repeat their results";
+  for (const ladder::Element element : {ladder::Element::fp32, ladder::Element::bf16}) {
+    const ladder::MatmulShape shape{.m = 120, .n = 1032, .k = 776, .element = element};
+    if (!rung.why_unsupported(shape, device->info()).empty()) continue;
+    const auto stream = device->stream();
+    const ladder::MatrixMemory left(*device, shape.left()), right(*device, shape.right()),
+        result(*device, shape.result());
+    ladder::fill(*stream, left.matrix(), ladder::Inputs::normal, 1);
+    ladder::fill(*stream, right.matrix(), ladder::Inputs::normal, 2);
+    const auto product = rung.make(shape, *device);
+    std::vector<std::byte> first(result.memory().size()), again(first.size());
+    for (unsigned run = 0; run < 20; ++run) {
+      result.poison(*stream);
+      product->queue(*stream, {left.matrix(), right.matrix(), result.matrix()});
+      stream->copy_to_host(run == 0 ? first.data() : again.data(), result.memory().data(), first.size());
+      stream->synchronize();
+      if (run != 0) ASSERT_EQ(std::memcmp(first.data(), again.data(), first.size()), 0) << "run " << run;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, GpuMatmul, testing::ValuesIn(test::rungs_for("matmul", "cuda")),
+                         [](const auto& each) { return each.param; });
+
+}  // namespace
+}  // namespace feedrate
