@@ -34,6 +34,17 @@ enum class Inputs : std::uint8_t {
   zeros
 };
 
+const std::vector<std::string>& input_names();
+Inputs inputs_of(const std::string& name);
+
+/// Help of the axes that ladders share.
+inline constexpr auto kDtypeHelp = "type of the elements: fp32, or tensor cores' tf32, bf16, fp16, fp8";
+inline constexpr auto kInputsHelp =
+    "normal: N(0, 1); positive: |N(0, 1)|; whole: from -4 to 4, so that sums are exact; zeros";
+
+/// Name of the limit of multiply-adds with elements of this type.
+std::string arithmetic_limit(Element);
+
 /// Value number `index` of the inputs with this seed.
 FEEDRATE_HD inline float input_at(Inputs inputs, std::uint64_t seed, std::uint64_t index) {
   const std::uint64_t random = mix64(mix64(seed) + index);

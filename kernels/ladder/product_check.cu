@@ -19,6 +19,12 @@ FEEDRATE_HD double Operand::load(std::uint64_t which, std::uint64_t row, std::ui
   return slope_of.data == nullptr ? value : value * gelu_slope<double>(slope_of.load(which, row, column));
 }
 
+FEEDRATE_HD double Operand::magnitude(std::uint64_t which, std::uint64_t row, std::uint64_t column) const {
+  if (ones) return 1;
+  const double value = transposed ? matrix.load(which, column, row) : matrix.load(which, row, column);
+  return value < 0 ? -value : value;
+}
+
 namespace {
 
 constexpr double kMargin = 8;
@@ -106,10 +112,10 @@ struct CheckSamples {
     const Place at = place_of(product.result, sample, seed);
     double sum = 0, magnitude = 0, squares = 0;
     for (std::uint64_t k = 0; k < product.depth; ++k) {
-      const double term = product.left.load(at.which, at.row, k) * product.right.load(at.which, k, at.column);
-      sum += term;
-      magnitude += absolute(term);
-      squares += term * term;
+      sum += product.left.load(at.which, at.row, k) * product.right.load(at.which, k, at.column);
+      const double size = product.left.magnitude(at.which, at.row, k) * product.right.magnitude(at.which, k, at.column);
+      magnitude += size;
+      squares += size * size;
     }
     const double scale = absolute(product.scale), depth = static_cast<double>(product.depth);
     double value = sum * product.scale;
@@ -127,7 +133,8 @@ struct CheckSamples {
   FEEDRATE_HD void compare(const Matrix& matrix, const Place& at, std::uint64_t sample, double expected,
                            double allowed) const {
     const double found = matrix.load(at.which, at.row, at.column);
-    const bool exact = product.inputs == Inputs::whole && !product.gelu && product.left.slope_of.data == nullptr;
+    const bool exact = product.inputs == Inputs::whole && !product.gelu && product.left.slope_of.data == nullptr &&
+                       product.right.slope_of.data == nullptr;
     if (exact) {
       expected = rounded(expected, matrix.element);
       allowed = 0;
@@ -153,9 +160,9 @@ struct TimesSigns {
     const std::uint64_t which = i / product.depth, k = i % product.depth;
     double sum = 0, square = 0;
     for (std::uint64_t column = 0; column < product.result.columns; ++column) {
-      const double value = product.right.load(which, k, column);
-      sum += value * sign_of(seed, column);
-      square += value * value;
+      const double size = product.right.magnitude(which, k, column);
+      sum += product.right.load(which, k, column) * sign_of(seed, column);
+      square += size * size;
     }
     times[i] = sum;
     add_real(squares[which], square);
@@ -179,9 +186,9 @@ struct CheckRows {
       if (product.bias != nullptr) expected += product.bias[column] * sign;
     }
     for (std::uint64_t k = 0; k < product.depth; ++k) {
-      const double value = product.left.load(which, row, k);
-      expected += product.scale * value * times[which * product.depth + k];
-      left_squares += value * value;
+      const double size = product.left.magnitude(which, row, k);
+      expected += product.scale * product.left.load(which, row, k) * times[which * product.depth + k];
+      left_squares += size * size;
     }
     const double depth = static_cast<double>(product.depth);
     const double norms = absolute(product.scale) * root(left_squares) * root(squares[which]);

@@ -14,6 +14,9 @@ struct Operand {
   bool ones = false;        ///< all elements are 1, and nothing is read
 
   FEEDRATE_HD double load(std::uint64_t which, std::uint64_t row, std::uint64_t column) const;
+  /// The magnitude by which an error of this element is judged: without the slope, which is computed with an absolute
+  /// error.
+  FEEDRATE_HD double magnitude(std::uint64_t which, std::uint64_t row, std::uint64_t column) const;
 };
 
 /// result = gelu(scale × left × right + bias), each part as far as it is given.

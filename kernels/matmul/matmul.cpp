@@ -11,7 +11,6 @@ namespace {
 
 constexpr const char* kLayouts[] = {"nn", "nt", "tn", "tt"};
 constexpr const char* kEpilogues[] = {"none", "bias", "bias_gelu"};
-constexpr const char* kInputs[] = {"normal", "positive", "whole", "zeros"};
 
 template <class Enum, std::size_t count>
 Enum value_of(const char* const (&names)[count], const std::string& name) {
@@ -41,14 +40,12 @@ const Axes<Options>& axes_of_matmul() {
           .number("n", &Options::n, {0, kMost}, "columns of B and C")
           .number("k", &Options::k, {0, kMost}, "columns of A and rows of B")
           .number("batch", &Options::batch, {1, 65535}, "independent products per launch")
-          .word("dtype", &Options::dtype, element_names(),
-                "type of A and B: fp32, or tensor cores' tf32, bf16, fp16, fp8")
+          .word("dtype", &Options::dtype, element_names(), kDtypeHelp)
           .word("layout", &Options::layout, list_of(kLayouts), "A and B in memory: n in rows, t transposed")
           .number("pad", &Options::pad, {0, 4096}, "elements between the rows of each matrix that belong to none")
           .word("epilogue", &Options::epilogue, list_of(kEpilogues), "what follows each sum of products")
           .number("scale", &Options::scale, {-1e6, 1e6}, "factor of the product")
-          .word("inputs", &Options::inputs, list_of(kInputs),
-                "normal: N(0, 1); positive: |N(0, 1)|; whole: from -4 to 4, so that sums are exact; zeros");
+          .word("inputs", &Options::inputs, input_names(), kInputsHelp);
   return kAxes;
 }
 
@@ -68,20 +65,15 @@ class MatmulProblem final : public Problem {
  public:
   MatmulProblem(const Values& values, Device& device)
       : shape_(shape_of(axes_of_matmul().of(values))),
-        inputs_(value_of<Inputs>(kInputs, axes_of_matmul().of(values).inputs)),
+        inputs_(ladder::inputs_of(axes_of_matmul().of(values).inputs)),
         device_(device),
         info_(device.info()) {}
 
   Work work() const override {
     const double products = static_cast<double>(shape_.batch) * static_cast<double>(shape_.m) *
                             static_cast<double>(shape_.n) * static_cast<double>(shape_.k);
-    const std::string limit = shape_.element == Element::fp32  ? "fma_f32_operations_per_second"
-                              : shape_.element == Element::fp8 ? "tensor_f8_operations_per_second"
-                              : shape_.element == Element::fp16
-                                  ? "tensor_f16_operations_per_second"
-                                  : "tensor_" + text_of(shape_.element) + "_operations_per_second";
     const auto bytes = static_cast<double>(shape_.left().bytes() + shape_.right().bytes() + shape_.result().bytes());
-    return {2 * products, bytes, limit};
+    return {2 * products, bytes, arithmetic_limit(shape_.element)};
   }
   std::size_t input_bytes() const override { return shape_.left().bytes() + shape_.right().bytes(); }
   std::size_t result_bytes() const override { return shape_.result().bytes() + shape_.n * sizeof(float); }

@@ -36,10 +36,12 @@ struct MatmulShape {
   Matrix result() const;
 };
 
-/// The matrices of one product. `bias` has n elements.
+/// The matrices of one product. `bias` has n elements. `before_gelu`, if it has data, has the result's shape and
+/// receives the values before gelu; rungs with an epilogue fill it, libraries do not.
 struct MatmulData {
   Matrix left, right, result;
   const float* bias = nullptr;
+  Matrix before_gelu = {};
 };
 
 /// Prepared for one shape: queues products of that shape.

@@ -33,7 +33,8 @@ Operand<T> operand_of(const ladder::Matrix& matrix, bool along) {
           static_cast<std::int64_t>(matrix.rows * matrix.stride), along, vectors};
 }
 
-/// Where results go, and what happens to a sum of products before: gelu(scale × sum + bias).
+/// Where results go, and what happens to a sum of products before: gelu(scale × sum + bias). `before`, if it is not
+/// null, receives the values before gelu, with the strides of the result.
 template <class T>
 struct Result {
   T* data;
@@ -41,10 +42,13 @@ struct Result {
   const float* bias;  ///< per column; may be null
   float scale;
   bool gelu, vectors;
+  T* before = nullptr;
 
+  __device__ float before_gelu(float sum, int column) const {
+    return scale * sum + (bias != nullptr ? bias[column] : 0.0f);
+  }
   __device__ float finished(float sum, int column) const {
-    float value = scale * sum;
-    if (bias != nullptr) value += bias[column];
+    const float value = before_gelu(sum, column);
     return gelu ? ladder::gelu(value) : value;
   }
   __device__ T* at(unsigned which, std::int64_t row, std::int64_t column) const {
@@ -53,7 +57,7 @@ struct Result {
 };
 
 template <class T>
-Result<T> result_of(const ladder::Matrix& matrix, const float* bias, float scale, bool gelu) {
+Result<T> result_of(const ladder::Matrix& matrix, const float* bias, float scale, bool gelu, std::byte* before) {
   const bool vectors = reinterpret_cast<std::uintptr_t>(matrix.data) % 16 == 0 && matrix.stride * sizeof(T) % 16 == 0;
   return {reinterpret_cast<T*>(matrix.data),
           static_cast<std::int64_t>(matrix.stride),
@@ -61,7 +65,8 @@ Result<T> result_of(const ladder::Matrix& matrix, const float* bias, float scale
           bias,
           scale,
           gelu,
-          vectors};
+          vectors,
+          reinterpret_cast<T*>(before)};
 }
 
 /// A product of m × k and k × n elements.
@@ -88,20 +93,27 @@ template <int count, class T>
 __device__ void store(const Result<T>& result, unsigned which, int row, int column, int m, int n,
                       const float (&sums)[count]) {
   if (row >= m) return;
-  T* const to = result.at(which, row, column);
   struct alignas(count * sizeof(T)) Piece {
     T values[count];
   };
+  T* const to = result.at(which, row, column);
+  T* const before = result.before == nullptr ? nullptr : result.before + (to - result.data);
   if (result.vectors && column + count <= n) {
-    Piece piece;
+    Piece piece, saved;
 #pragma unroll
-    for (int i = 0; i < count; ++i) piece.values[i] = rounded_to<T>(result.finished(sums[i], column + i));
+    for (int i = 0; i < count; ++i) {
+      piece.values[i] = rounded_to<T>(result.finished(sums[i], column + i));
+      saved.values[i] = rounded_to<T>(result.before_gelu(sums[i], column + i));
+    }
     *reinterpret_cast<Piece*>(to) = piece;
+    if (before != nullptr) *reinterpret_cast<Piece*>(before) = saved;
     return;
   }
 #pragma unroll
   for (int i = 0; i < count; ++i) {
-    if (column + i < n) to[i] = rounded_to<T>(result.finished(sums[i], column + i));
+    if (column + i >= n) continue;
+    to[i] = rounded_to<T>(result.finished(sums[i], column + i));
+    if (before != nullptr) before[i] = rounded_to<T>(result.before_gelu(sums[i], column + i));
   }
 }
 

@@ -5,7 +5,7 @@
 #include "kernels/tile/async_copy.cuh"
 
 /// Tensor cores by warpgroup, 128 threads (PTX ISA, "wgmma.mma_async"; compute capability 9.0). Both operands are in
-/// shared memory, in rows of 128 bytes along k that were swizzled by 128 bytes.
+/// shared memory, in rows of 128 bytes that were swizzled by 128 bytes: along k or, if elements have 2 bytes, across k.
 namespace feedrate::tile {
 
 /// Bytes of k per instruction, for all element types.
@@ -16,6 +16,14 @@ __device__ inline std::uint64_t describe_rows(const void* operand) {
   constexpr std::uint64_t kSwizzle128 = std::uint64_t{1} << 62, kStrideOfEightRows = 1024;
   const std::uint64_t address = shared_address(operand);
   return (address >> 4 & 0x3FFF) | std::uint64_t{1} << 16 | kStrideOfEightRows >> 4 << 32 | kSwizzle128;
+}
+
+/// Describes columns from `operand`: boxes of 64 elements (of 2 bytes) across k × 64 k, one after another. k moves on
+/// by adding bytes / 16, with 128 bytes per k.
+__device__ inline std::uint64_t describe_columns(const void* operand) {
+  constexpr std::uint64_t kSwizzle128 = std::uint64_t{1} << 62, kStrideOfBoxes = 8192, kStrideOfEightK = 1024;
+  const std::uint64_t address = shared_address(operand);
+  return (address >> 4 & 0x3FFF) | kStrideOfBoxes >> 4 << 16 | kStrideOfEightK >> 4 << 32 | kSwizzle128;
 }
 
 /// Before the first instruction that uses registers which other instructions wrote.
@@ -45,40 +53,41 @@ __device__ void pin_registers(float (&registers)[count]) {
   "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, " \
   "%23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, " \
   "%44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define FEEDRATE_REGISTERS_128                                                                                       \
-  FEEDRATE_REGISTERS_64                                                                                              \
-      ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, "                      \
-      "%81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, %96, %97, %98, %99, %100, %101, "  \
-      "%102, %103, %104, %105, %106, %107, %108, %109, %110, %111, %112, %113, %114, %115, %116, %117, %118, %119, " \
-      "%120, %121, %122, %123, %124, %125, %126, %127"
+#define FEEDRATE_REGISTERS_128                                                                                   \
+  FEEDRATE_REGISTERS_64                                                                                          \
+  ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, "                      \
+  "%81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, %96, %97, %98, %99, %100, %101, "  \
+  "%102, %103, %104, %105, %106, %107, %108, %109, %110, %111, %112, %113, %114, %115, %116, %117, %118, %119, " \
+  "%120, %121, %122, %123, %124, %125, %126, %127"
 #define FEEDRATE_WGMMA_128(types, more)                                                                     \
   asm volatile("{\n.reg .pred adds;\nsetp.ne.b32 adds, %66, 0;\nwgmma.mma_async.sync.aligned.m64n128" types \
                " {" FEEDRATE_REGISTERS_64 "}, %64, %65, adds" more ";\n}\n"                                 \
                : FEEDRATE_32(0), FEEDRATE_32(32)                                                            \
-               : "l"(left), "l"(right), "r"(adds))
+               : "l"(left), "l"(right), "r"(adds), "n"(left_along ? 0 : 1), "n"(right_along ? 0 : 1))
 #define FEEDRATE_WGMMA_256(types, more)                                                                      \
   asm volatile("{\n.reg .pred adds;\nsetp.ne.b32 adds, %130, 0;\nwgmma.mma_async.sync.aligned.m64n256" types \
                " {" FEEDRATE_REGISTERS_128 "}, %128, %129, adds" more ";\n}\n"                               \
                : FEEDRATE_32(0), FEEDRATE_32(32), FEEDRATE_32(64), FEEDRATE_32(96)                           \
-               : "l"(left), "l"(right), "r"(adds))
+               : "l"(left), "l"(right), "r"(adds), "n"(left_along ? 0 : 1), "n"(right_along ? 0 : 1))
 
 /// sums (64 × columns) += left (64 rows × 32 bytes) × right (columns × 32 bytes), or = if `adds` is 0. Thread t of the
 /// warpgroup has in sums[i] the element of row t / 32 × 16 + t % 32 / 4 + i / 2 % 2 × 8 and column
 /// i / 4 × 8 + t % 4 × 2 + i % 2.
-template <ladder::Element element, int columns>
+template <ladder::Element element, int columns, bool left_along = true, bool right_along = true>
 __device__ __forceinline__ void multiply_group(float (&sums)[columns / 2], std::uint64_t left, std::uint64_t right,
                                                int adds) {
   static_assert(columns == 128 || columns == 256);
+  static_assert((left_along && right_along) || ladder::bytes_of(element) == 2);
   using ladder::Element;
   if constexpr (columns == 128) {
     if constexpr (element == Element::tf32) FEEDRATE_WGMMA_128("k8.f32.tf32.tf32", ", 1, 1");
-    if constexpr (element == Element::bf16) FEEDRATE_WGMMA_128("k16.f32.bf16.bf16", ", 1, 1, 0, 0");
-    if constexpr (element == Element::fp16) FEEDRATE_WGMMA_128("k16.f32.f16.f16", ", 1, 1, 0, 0");
+    if constexpr (element == Element::bf16) FEEDRATE_WGMMA_128("k16.f32.bf16.bf16", ", 1, 1, %67, %68");
+    if constexpr (element == Element::fp16) FEEDRATE_WGMMA_128("k16.f32.f16.f16", ", 1, 1, %67, %68");
     if constexpr (element == Element::fp8) FEEDRATE_WGMMA_128("k32.f32.e4m3.e4m3", ", 1, 1");
   } else {
     if constexpr (element == Element::tf32) FEEDRATE_WGMMA_256("k8.f32.tf32.tf32", ", 1, 1");
-    if constexpr (element == Element::bf16) FEEDRATE_WGMMA_256("k16.f32.bf16.bf16", ", 1, 1, 0, 0");
-    if constexpr (element == Element::fp16) FEEDRATE_WGMMA_256("k16.f32.f16.f16", ", 1, 1, 0, 0");
+    if constexpr (element == Element::bf16) FEEDRATE_WGMMA_256("k16.f32.bf16.bf16", ", 1, 1, %131, %132");
+    if constexpr (element == Element::fp16) FEEDRATE_WGMMA_256("k16.f32.f16.f16", ", 1, 1, %131, %132");
     if constexpr (element == Element::fp8) FEEDRATE_WGMMA_256("k32.f32.e4m3.e4m3", ", 1, 1");
   }
 }

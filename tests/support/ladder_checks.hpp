@@ -93,4 +93,23 @@ inline void check_matmul(LadderChecks& checks, const char* dtype) {
   solve(Checks::sizes(33, 65, 2048), {{"inputs", Checks::word("positive")}});
 }
 
+/// Every pass of a linear layer, with and without GELU, at sizes around tiles.
+inline void check_linear(LadderChecks& checks, const char* dtype) {
+  const auto sizes = [](std::uint64_t rows, std::uint64_t in, std::uint64_t out) {
+    return Values{{"rows", rows}, {"in", in}, {"out", out}};
+  };
+  for (const char* pass : {"forward", "backward_input", "backward_weight", "backward_bias", "all"}) {
+    for (const char* activation : {"gelu", "none"}) {
+      for (const Values& values : {sizes(1, 1, 1), sizes(130, 64, 72), sizes(64, 136, 40), sizes(33, 17, 9)}) {
+        for (const char* inputs : {"normal", "whole"}) {
+          checks.solves(LadderChecks::with(values, {{"pass", LadderChecks::word(pass)},
+                                                    {"activation", LadderChecks::word(activation)},
+                                                    {"inputs", LadderChecks::word(inputs)},
+                                                    {"dtype", LadderChecks::word(dtype)}}));
+        }
+      }
+    }
+  }
+}
+
 }  // namespace feedrate::test

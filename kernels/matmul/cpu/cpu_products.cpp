@@ -23,6 +23,9 @@ void for_each_product(const MatmulShape& shape, const MatmulData& data,
               .n = static_cast<std::ptrdiff_t>(shape.n),
               .k = static_cast<std::ptrdiff_t>(shape.k),
               .bias = data.bias,
+              .before_gelu = data.before_gelu.data == nullptr
+                                 ? nullptr
+                                 : reinterpret_cast<float*>(data.before_gelu.at(which, 0, 0)),
               .gelu = shape.epilogue == Epilogue::bias_gelu,
               .scale = shape.scale});
   }

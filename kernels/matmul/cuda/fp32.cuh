@@ -11,7 +11,8 @@ using Fp32Product = tile::Product<float, float>;
 inline Fp32Product fp32_product(const MatmulShape& shape, const MatmulData& data) {
   return {tile::operand_of<float>(data.left, !left_is_transposed(shape.layout)),
           tile::operand_of<float>(data.right, right_is_transposed(shape.layout)),
-          tile::result_of<float>(data.result, data.bias, shape.scale, shape.epilogue == Epilogue::bias_gelu),
+          tile::result_of<float>(data.result, data.bias, shape.scale, shape.epilogue == Epilogue::bias_gelu,
+                                 data.before_gelu.data),
           static_cast<int>(shape.m),
           static_cast<int>(shape.n),
           static_cast<int>(shape.k)};

@@ -39,7 +39,8 @@ TensorProduct<element> tensor_product(const MatmulShape& shape, const MatmulData
   };
   return {bytes(data.left),
           bytes(data.right),
-          tile::result_of<Out>(data.result, data.bias, shape.scale, shape.epilogue == Epilogue::bias_gelu),
+          tile::result_of<Out>(data.result, data.bias, shape.scale, shape.epilogue == Epilogue::bias_gelu,
+                               data.before_gelu.data),
           static_cast<int>(shape.m),
           static_cast<int>(shape.n),
           static_cast<int>(shape.k * bytes_of(element))};
@@ -72,7 +73,7 @@ inline Precision tensor_precision(const MatmulShape& shape, unsigned promotion) 
 /// Why a rung of tensor cores does not compute a product; empty if it does. `least`: the compute capability that it
 /// needs, 80 or 90.
 inline std::string why_no_tensor_product(const MatmulShape& shape, const DeviceInfo& device, const std::string& name,
-                                         unsigned least) {
+                                         unsigned least, bool all_layouts = false) {
   const bool fits = least == 90 ? device.capability == 90 : device.capability >= least;
   std::string capability;
   if (!fits) {
@@ -80,7 +81,7 @@ inline std::string why_no_tensor_product(const MatmulShape& shape, const DeviceI
   }
   if (shape.element == Element::fp8 && device.capability < 89) capability = "fp8 needs compute capability 8.9 or more";
   return first_of({capability, needs_elements(shape, name, {Element::tf32, Element::bf16, Element::fp16, Element::fp8}),
-                   needs_layouts(shape, name, {Layout::nt}), needs_alignment(shape, name, 16)});
+                   all_layouts ? "" : needs_layouts(shape, name, {Layout::nt}), needs_alignment(shape, name, 16)});
 }
 
 }  // namespace feedrate::ladder

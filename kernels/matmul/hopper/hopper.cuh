@@ -15,14 +15,15 @@ struct TmaProduct {
   int m, n, depth, batch;
 };
 
-/// `left_rows` and `right_rows`: rows of the boxes that one copy brings.
+/// `left_rows` and `right_rows`: rows of the boxes that one copy brings if the operand lies along k.
 template <Element element>
 TmaProduct<element> tma_product(const MatmulShape& shape, const MatmulData& data, unsigned left_rows,
                                 unsigned right_rows) {
   using Out = typename ResultOf<element>::Type;
-  return {tile::tensor_map(data.left, left_rows),
-          tile::tensor_map(data.right, right_rows),
-          tile::result_of<Out>(data.result, data.bias, shape.scale, shape.epilogue == Epilogue::bias_gelu),
+  return {tile::tensor_map(data.left, left_is_transposed(shape.layout) ? 64 : left_rows),
+          tile::tensor_map(data.right, right_is_transposed(shape.layout) ? right_rows : 64),
+          tile::result_of<Out>(data.result, data.bias, shape.scale, shape.epilogue == Epilogue::bias_gelu,
+                               data.before_gelu.data),
           static_cast<int>(shape.m),
           static_cast<int>(shape.n),
           static_cast<int>(shape.k * bytes_of(element)),
@@ -48,16 +49,19 @@ class TileSums {
       for (int i = 0; i < kCount; ++i) promoted_[i] = 0;
     }
   }
-  /// Starts the products of one step.
+  /// Starts the products of one step. `left_along`, `right_along`: the operand lies along k.
+  template <bool left_along = true, bool right_along = true>
   __device__ __forceinline__ void start(const void* left, const void* right) {
-    const std::uint64_t a = tile::describe_rows(left), b = tile::describe_rows(right);
+    const std::uint64_t a = left_along ? tile::describe_rows(left) : tile::describe_columns(left);
+    const std::uint64_t b = right_along ? tile::describe_rows(right) : tile::describe_columns(right);
+    // Bytes / 16 that an instruction moves on: 32 bytes along k, or 16 rows of 128 bytes across k.
+    constexpr int kLeftStep = left_along ? 2 : 128, kRightStep = right_along ? 2 : 128;
     tile::begin_products();
 #pragma unroll
     for (int i = 0; i < static_cast<int>(tile::kBoxRow) / tile::kGroupDepth; ++i) {
-      tile::multiply_group<element, columns>(sums_, a + i * tile::kGroupDepth / 16, b + i * tile::kGroupDepth / 16,
-                                             i != 0      ? 1
-                                             : kPromotes ? 0
-                                                         : adds_);
+      const int adds = i != 0 ? 1 : kPromotes ? 0 : adds_;
+      tile::multiply_group<element, columns, left_along, right_along>(sums_, a + i * kLeftStep, b + i * kRightStep,
+                                                                      adds);
     }
     adds_ = 1;
     tile::end_products();
@@ -90,24 +94,32 @@ class TileSums {
 #pragma unroll
       for (int i = 0; i < kCount; i += 4) {
         const int on = i / 4 * 8;  // columns from the thread's first one
-        if (at_column + on >= n) continue;
-        const Out first = tile::rounded_to<Out>(result.finished(at(i + half * 2), at_column + on));
-        const bool second = at_column + on + 1 < n;
-        const Out next = tile::rounded_to<Out>(result.finished(at(i + half * 2 + 1), at_column + on + second));
-        if (pairs && second) {
-          struct alignas(2 * sizeof(Out)) Pair {
-            Out values[2];
-          };
-          *reinterpret_cast<Pair*>(to + on) = {first, next};
-        } else {
-          to[on] = first;
-          if (second) to[on + 1] = next;
-        }
+        const float pair[2] = {at(i + half * 2), at(i + half * 2 + 1)};
+        store_pair(to + on, pairs, at_column + on, n, [&](int j, int at) { return result.finished(pair[j], at); });
+        if (result.before == nullptr) continue;
+        store_pair(result.before + (to - result.data) + on, pairs, at_column + on, n,
+                   [&](int j, int at) { return result.before_gelu(pair[j], at); });
       }
     }
   }
 
  private:
+  /// Stores value_of(0, column) and value_of(1, column + 1), as far as these columns exist.
+  template <class Out, class ValueOf>
+  static __device__ __forceinline__ void store_pair(Out* to, bool in_one, int column, int n, const ValueOf& value_of) {
+    if (column >= n) return;
+    if (in_one && column + 1 < n) {
+      struct alignas(2 * sizeof(Out)) Pair {
+        Out values[2];
+      };
+      *reinterpret_cast<Pair*>(to) = {tile::rounded_to<Out>(value_of(0, column)),
+                                      tile::rounded_to<Out>(value_of(1, column + 1))};
+      return;
+    }
+    to[0] = tile::rounded_to<Out>(value_of(0, column));
+    if (column + 1 < n) to[1] = tile::rounded_to<Out>(value_of(1, column + 1));
+  }
+
   float sums_[kCount];
   float promoted_[kPromotes ? kCount : 1];
   int adds_ = 0;  // 0: the next product overwrites the sums
@@ -144,6 +156,21 @@ struct StageBarriers {
   }
 };
 
+/// Starts the copies of an operand's tile of `rows` rows from (row, k). An operand that does not lie along k comes in
+/// boxes of 64 rows, 8 KiB each. `blocks`: the blocks of the cluster that receive it, a bit each; 0: only this one.
+template <int rows, bool along>
+__device__ __forceinline__ void load_operand(std::byte* to, const CUtensorMap& map, tile::Barrier& barrier, int row,
+                                             int k, int which, std::uint16_t blocks = 0) {
+  constexpr int kBoxRows = along ? rows : 64;
+#pragma unroll
+  for (int box = 0; box < rows / kBoxRows; ++box) {
+    std::byte* const place = to + box * kBoxRows * static_cast<int>(tile::kBoxRow);
+    const int x = along ? k : row + box * kBoxRows, y = along ? row : k;
+    if (blocks == 0) tile::load_box(place, map, barrier, x, y, which);
+    if (blocks != 0) tile::load_box_to_all(place, map, barrier, x, y, which, blocks);
+  }
+}
+
 /// Number of steps of 128 bytes of k.
 __device__ inline int steps_of(int depth) {
   return (depth + static_cast<int>(tile::kBoxRow) - 1) / static_cast<int>(tile::kBoxRow);
@@ -151,7 +178,7 @@ __device__ inline int steps_of(int depth) {
 
 /// Multiplies the stages of one tile, from `cursor` on. `rows`: byte of this warpgroup's rows in the left tile.
 /// `leave(stage)` is called by all threads when a stage's products have ended.
-template <class Shape, class Sums, class Leave>
+template <class Shape, bool left_along = true, bool right_along = true, class Sums, class Leave>
 __device__ __forceinline__ void multiply_stages(Sums& sums, std::byte* stages, StageBarriers<Shape::kStages>& barriers,
                                                 tile::Cursor<Shape::kStages>& cursor, int steps, int rows,
                                                 const Leave& leave) {
@@ -161,7 +188,7 @@ __device__ __forceinline__ void multiply_stages(Sums& sums, std::byte* stages, S
   for (int step = 0; step < steps; ++step) {
     tile::wait(barriers.full[cursor.stage], cursor.parity);
     const std::byte* const left = stages + cursor.stage * Shape::kStage;
-    sums.start(left + rows, left + Shape::kLeft);
+    sums.template start<left_along, right_along>(left + rows, left + Shape::kLeft);
     tile::await_products<1>();
     if (before >= 0) leave(before);
     before = cursor.stage;
@@ -171,20 +198,22 @@ __device__ __forceinline__ void multiply_stages(Sums& sums, std::byte* stages, S
   if (before >= 0) leave(before);
 }
 
-/// A rung for compute capability 9.0 with launches from `Launch::make<element>(shape, data)`.
+/// A rung for compute capability 9.0 with launches from `Launch::make<element>(shape, data)`. `all_layouts`: it also
+/// multiplies operands of 2 bytes that do not lie along k.
 template <class Launch>
-MatmulRung hopper_rung(const std::string& name, RungText text) {
-  return {
-      .text = std::move(text),
-      .why_unsupported = [name](const MatmulShape& shape,
-                                const DeviceInfo& device) { return why_no_tensor_product(shape, device, name, 90); },
-      .precision = [](const MatmulShape& shape) { return tensor_precision(shape, 128); },
-      .make = launched([](const MatmulShape& shape, const MatmulData& data) {
-        return with_element(shape.element, [&]<Element element>() -> std::unique_ptr<Launchable> {
-          auto made = Launch::template make<element>(shape, data);
-          return std::make_unique<decltype(made)>(std::move(made));
-        });
-      })};
+MatmulRung hopper_rung(const std::string& name, RungText text, bool all_layouts = false) {
+  return {.text = std::move(text),
+          .why_unsupported =
+              [name, all_layouts](const MatmulShape& shape, const DeviceInfo& device) {
+                return why_no_tensor_product(shape, device, name, 90, all_layouts && bytes_of(shape.element) == 2);
+              },
+          .precision = [](const MatmulShape& shape) { return tensor_precision(shape, 128); },
+          .make = launched([](const MatmulShape& shape, const MatmulData& data) {
+            return with_element(shape.element, [&]<Element element>() -> std::unique_ptr<Launchable> {
+              auto made = Launch::template make<element>(shape, data);
+              return std::make_unique<decltype(made)>(std::move(made));
+            });
+          })};
 }
 
 }  // namespace feedrate::ladder

@@ -1,7 +1,8 @@
 #include "kernels/matmul/hopper/hopper.cuh"
 #include "kernels/matmul/hopper/tile_order.cuh"
 
-/// Results go through shared memory and TMA, in whole cache lines and while the next tile is multiplied.
+/// Results go through shared memory and TMA, in whole cache lines and while the next tile is multiplied. The last rung
+/// for large products, and therefore the one for all layouts.
 namespace feedrate::ladder::tma_store {
 namespace {
 
@@ -24,7 +25,7 @@ using Shape = WarpgroupTile<element, WarpgroupTile<element>::kMultipliers * Buff
 template <Element element>
 struct StoredProduct {
   TmaProduct<element> product;
-  CUtensorMap result;
+  CUtensorMap result, before;  // `before`: for values before gelu, if they are asked for
 };
 
 /// Waits for the threads of this warpgroup.
@@ -32,12 +33,12 @@ __device__ __forceinline__ void synchronize_group(int group) {
   asm volatile("bar.sync %0, 128;\n" ::"r"(1 + group) : "memory");
 }
 
-/// Writes the sums to the buffer and starts their copies. The copies of the tile before must have read the buffer.
-template <Element element, class Sums>
-__device__ __forceinline__ void start_stores(const Sums& sums, const StoredProduct<element>& stored, std::byte* buffer,
-                                             int group, int which, int row, int column) {
+/// Writes value_of(sum, column) of all sums to the buffer, and starts the copies from there to `map`. First waits until
+/// earlier copies have read the buffer.
+template <Element element, class Sums, class ValueOf>
+__device__ __forceinline__ void start_stores(const Sums& sums, const CUtensorMap& map, std::byte* buffer, int group,
+                                             int which, int row, int column, int n, const ValueOf& value_of) {
   using Buffer = Buffer<element>;
-  const TmaProduct<element>& product = stored.product;
   const bool starts = threadIdx.x % 128 == 0;
   if (starts) tile::await_reads_of_stores();
   synchronize_group(group);
@@ -47,11 +48,10 @@ __device__ __forceinline__ void start_stores(const Sums& sums, const StoredProdu
     struct alignas(2 * sizeof(Out<element>)) Pair {
       Out<element> values[2];
     } pair{};
-    if (column + at_column < product.n) {
-      const int next = column + at_column + 1 < product.n ? 1 : 0;
-      pair.values[0] = tile::rounded_to<Out<element>>(product.result.finished(sums.at(i), column + at_column));
-      pair.values[1] =
-          tile::rounded_to<Out<element>>(product.result.finished(sums.at(i + 1), column + at_column + next));
+    if (column + at_column < n) {
+      const int next = column + at_column + 1 < n ? 1 : 0;
+      pair.values[0] = tile::rounded_to<Out<element>>(value_of(sums.at(i), column + at_column));
+      pair.values[1] = tile::rounded_to<Out<element>>(value_of(sums.at(i + 1), column + at_column + next));
     }
     const int box = at_column / Buffer::kBoxColumns;
     const int byte = at_column % Buffer::kBoxColumns * static_cast<int>(sizeof(Out<element>));
@@ -63,13 +63,13 @@ __device__ __forceinline__ void start_stores(const Sums& sums, const StoredProdu
   synchronize_group(group);
   if (starts) {
     for (int box = 0; box < Buffer::kBoxes; ++box) {
-      tile::store_box(stored.result, buffer + box * Buffer::kBox, column + box * Buffer::kBoxColumns, row, which);
+      tile::store_box(map, buffer + box * Buffer::kBox, column + box * Buffer::kBoxColumns, row, which);
     }
     tile::end_stores();
   }
 }
 
-template <Element element>
+template <Element element, bool left_along, bool right_along>
 __global__ void __launch_bounds__(Shape<element>::kThreads, 1)
     tma_store_kernel(const __grid_constant__ StoredProduct<element> stored) {
   using Shape = Shape<element>;
@@ -95,9 +95,11 @@ __global__ void __launch_bounds__(Shape<element>::kThreads, 1)
           std::byte* const left = stages + cursor.stage * Shape::kStage;
           const int k = step * kBoxElements<element>;
           tile::arrive_expecting(full, Shape::kStage);
-          tile::load_box(left, product.left, full, k, place.row + rank * Shape::kRows, place.which);
-          tile::load_box_to_all(left + Shape::kLeft + rank * kHalf, product.right, full, k,
-                                place.column + rank * Shape::kColumns / kCluster, place.which, (1 << kCluster) - 1);
+          load_operand<Shape::kRows, left_along>(left, product.left, full, place.row + rank * Shape::kRows, k,
+                                                 place.which);
+          load_operand<Shape::kColumns / kCluster, right_along>(left + Shape::kLeft + rank * kHalf, product.right, full,
+                                                                place.column + rank * Shape::kColumns / kCluster, k,
+                                                                place.which, (1 << kCluster) - 1);
         }
       }
     }
@@ -108,11 +110,19 @@ __global__ void __launch_bounds__(Shape<element>::kThreads, 1)
     TileSums<element, Shape::kColumns> sums;
     for (int number = cluster; number < order.count(); number += clusters) {
       const TileOrder::Place place = order.at(number);
-      multiply_stages<Shape>(sums, stages, barriers, cursor, steps, group * Shape::kLeft / 2, [&](int stage) {
-        if (threadIdx.x % 32 < kCluster) tile::arrive_at(barriers.empty[stage], threadIdx.x % 32);
-      });
-      start_stores<element>(sums, stored, buffer, group, place.which, place.row + rank * Shape::kRows + group * 64,
-                            place.column);
+      multiply_stages<Shape, left_along, right_along>(sums, stages, barriers, cursor, steps, group * Shape::kLeft / 2,
+                                                      [&](int stage) {
+                                                        if (threadIdx.x % 32 < kCluster)
+                                                          tile::arrive_at(barriers.empty[stage], threadIdx.x % 32);
+                                                      });
+      const int row = place.row + rank * Shape::kRows + group * 64;
+      const auto start = [&](const CUtensorMap& map, const auto& value_of) {
+        start_stores<element>(sums, map, buffer, group, place.which, row, place.column, product.n, value_of);
+      };
+      if (product.result.before != nullptr) {
+        start(stored.before, [&](float sum, int column) { return product.result.before_gelu(sum, column); });
+      }
+      start(stored.result, [&](float sum, int column) { return product.result.finished(sum, column); });
     }
     if (threadIdx.x % 128 == 0) tile::await_reads_of_stores();
     __syncwarp();
@@ -125,10 +135,15 @@ struct Launch {
   static auto make(const MatmulShape& shape, const MatmulData& data) {
     using Shape = Shape<element>;
     const unsigned tiles = tiles_of(shape, kCluster * Shape::kRows, Shape::kColumns).size();
-    const auto kernel = tma_store_kernel<element>;
+    auto kernel = tma_store_kernel<element, true, true>;
+    if constexpr (bytes_of(element) == 2) {
+      kernel =
+          with_layout(shape.layout, [&]<bool left, bool right>() { return tma_store_kernel<element, left, right>; });
+    }
     const unsigned clusters = std::min(tiles, clusters_that_fit(kernel, kCluster, Shape::kThreads, Shape::kShared));
-    const StoredProduct<element> stored{tma_product<element>(shape, data, Shape::kRows, Shape::kColumns / kCluster),
-                                        tile::tensor_map(data.result, 64)};
+    const StoredProduct<element> stored{
+        tma_product<element>(shape, data, Shape::kRows, Shape::kColumns / kCluster), tile::tensor_map(data.result, 64),
+        tile::tensor_map(data.before_gelu.data == nullptr ? data.result : data.before_gelu, 64)};
     return KernelLaunch(kernel, {kCluster * clusters, Shape::kThreads, Shape::kShared, kCluster}, nullptr, stored);
   }
 };

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "kernels/linear/linear.hpp"
 #include "kernels/matmul/matmul.hpp"
 #include "tests/support/ladder_checks.hpp"
 
@@ -65,6 +66,63 @@ TEST_P(GpuMatmul, RepeatsItsResultBitForBit) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, GpuMatmul, testing::ValuesIn(test::rungs_for("matmul", "cuda")),
+                         [](const auto& each) { return each.param; });
+
+class GpuLinear : public testing::TestWithParam<std::string> {
+ protected:
+  std::unique_ptr<Device> device = open_device("cuda");
+};
+
+TEST_P(GpuLinear, SolvesEveryPass) {
+  LadderChecks checks(*device, "linear", GetParam());
+  for (const char* dtype : {"fp32", "bf16", "fp16"}) {
+    test::check_linear(checks, dtype);
+    checks.solves({{"rows", std::uint64_t{1024}},
+                   {"in", std::uint64_t{520}},
+                   {"out", std::uint64_t{776}},
+                   {"dtype", std::string(dtype)}});
+  }
+  EXPECT_GT(checks.solved(), 0u);
+}
+
+/// Rungs that promise it repeat all gradients bit for bit.
+TEST_P(GpuLinear, RepeatsItsResultsIfItSaysSo) {
+  const ladder::LinearRung& rung = ladder::LinearRungs::instance().get("", GetParam());
+  const ladder::LinearShape shape{.rows = 512, .in = 264, .out = 392, .pass = ladder::Pass::all};
+  ladder::LinearShape tensor = shape;
+  tensor.element = ladder::Element::bf16;
+  for (const ladder::LinearShape& each : {shape, tensor}) {
+    if (!rung.repeats || !rung.why_unsupported(each, device->info()).empty()) continue;
+    const auto stream = device->stream();
+    const auto memory = [&](const ladder::Matrix& matrix, std::uint64_t seed) {
+      ladder::MatrixMemory made(*device, matrix);
+      ladder::fill(*stream, made.matrix(), ladder::Inputs::normal, seed);
+      return made;
+    };
+    const ladder::MatrixMemory x = memory(each.x(), 1), weight = memory(each.weight(), 2),
+                               bias = memory(each.bias(), 3), gradient_y = memory(each.y(), 4),
+                               before = memory(each.y(), 5), y = memory(each.y(), 6), slope = memory(each.y(), 7),
+                               gradient_x = memory(each.x(), 8), gradient_weight = memory(each.weight(), 9),
+                               gradient_bias = memory(each.bias(), 10), partial = memory(each.partial(), 11);
+    const auto layer = rung.make(each, *device);
+    std::vector<std::vector<std::byte>> first;
+    for (unsigned run = 0; run < 20; ++run) {
+      layer->queue(*stream, {x.matrix(), weight.matrix(), bias.matrix(), gradient_y.matrix(), before.matrix(),
+                             y.matrix(), gradient_x.matrix(), gradient_weight.matrix(), gradient_bias.matrix(),
+                             slope.matrix(), partial.matrix()});
+      std::vector<std::vector<std::byte>> now;
+      for (const ladder::MatrixMemory* result : {&y, &gradient_x, &gradient_weight, &gradient_bias}) {
+        now.emplace_back(result->memory().size());
+        stream->copy_to_host(now.back().data(), result->memory().data(), now.back().size());
+      }
+      stream->synchronize();
+      if (run == 0) first = now;
+      ASSERT_EQ(now, first) << "run " << run;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, GpuLinear, testing::ValuesIn(test::rungs_for("linear", "cuda")),
                          [](const auto& each) { return each.param; });
 
 }  // namespace

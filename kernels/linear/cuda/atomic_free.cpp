@@ -1,0 +1,22 @@
+#include "kernels/linear/by_products.hpp"
+
+/// One thread owns each result, and the forward pass is one kernel.
+namespace feedrate::ladder::atomic_free {
+namespace {
+
+const LinearRegistration registered(
+    "atomic_free",
+    rung_of_parts(
+        "atomic_free",
+        {.step = 2,
+         .changes = "bias, GELU and the value kept for the backward pass in the product's epilogue; each "
+                    "gradient from one thread; coalesced loads",
+         .reason = "the results need not be written, read and written again; additions in a fixed order repeat "
+                   "bit for bit and wait for no other thread",
+         .prediction = "6 times naive; the gradient of the bias has only one thread per column",
+         .design = "rows=4096 in=1024 out=1024"},
+        {.forward = "coalesced", .input = "coalesced", .weight = "coalesced", .bias = sum_columns_by_threads},
+        {Element::fp32}));
+
+}  // namespace
+}  // namespace feedrate::ladder::atomic_free
