@@ -1,20 +1,91 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <map>
 #include <memory>
+#include <optional>
 
+#include "common/error.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/harness/measure/columns.hpp"
+#include "experiments/harness/measure/experiment.hpp"
+#include "experiments/harness/measure/statistics.hpp"
+#include "experiments/harness/sweep/recorder.hpp"
 #include "kernels/ladder/ladder.hpp"
 
 namespace feedrate::kernels {
 namespace {
 
-int show(const std::string& name) {
+/// What rows say about the rungs of a ladder, by setting: the values of all axes but the rung and what it was timed
+/// with.
+class Measured {
+ public:
+  struct Rung {
+    std::vector<double> rates, shares, of_limit;
+  };
+
+  /// Throws BadInput if the file cannot be read.
+  Measured(const std::string& ladder, const std::filesystem::path& place) {
+    std::filesystem::path file = place;
+    if (is_directory(place)) file = exists(place / "rows.jsonl") ? place / "rows.jsonl" : place / "rows.jsonl.xz";
+    for (const std::string& line : read_lines(file).whole) {
+      const Json row = Json::parse(line, nullptr, false);
+      if (row.is_discarded() || row.value("kind", "") != "cell" || row.value("experiment", "") != "kernels") continue;
+      Json params = row["params"];
+      if (row["status"] != "ok" || params.value("ladder", "") != ladder) continue;
+      const std::string rung = params["rung"];
+      for (const char* name : {"rung", "against", "ladder"}) params.erase(name);
+      Rung& found = settings_[params.dump()][rung];
+      found.rates.push_back(*figure_of(row, "operations_per_second"));
+      if (const auto share = figure_of(row, "share_of_best_peer")) found.shares.push_back(*share);
+      const Json::json_pointer ratio("/bounds/operations_per_second/ratio");
+      if (row.contains(ratio)) found.of_limit.push_back(row[ratio]);
+    }
+  }
+
+  /// Lines for a rung: its rate in each setting, and the gain over the rung before if that was measured there too.
+  std::vector<std::string> lines(const std::string& rung, const std::string& before) const {
+    static const ExperimentInfo kInfo("kernels");
+    std::vector<std::string> lines;
+    for (const auto& [setting, rungs] : settings_) {
+      const auto found = rungs.find(rung);
+      if (found == rungs.end()) continue;
+      const double rate = median_of(found->second.rates);
+      std::string line = kInfo.text("operations_per_second", rate);
+      if (const auto last = rungs.find(before); last != rungs.end()) {
+        line += fmt::format(", {:.2f} × {}", rate / median_of(last->second.rates), before);
+      }
+      if (!found->second.shares.empty()) {
+        line += fmt::format(", {:.0f} % of the best peer", 100 * median_of(found->second.shares));
+      }
+      if (!found->second.of_limit.empty()) {
+        line += fmt::format(", {:.0f} % of the limit", 100 * median_of(found->second.of_limit));
+      }
+      const Values values = kInfo.axes().values(Json::parse(setting));
+      lines.push_back(line + " (" + fmt::format("n = {};", found->second.rates.size()) +
+                      kInfo.settings(values, {"rung", "against", "ladder"}) + ")");
+    }
+    return lines;
+  }
+  bool empty() const { return settings_.empty(); }
+
+ private:
+  std::map<std::string, std::map<std::string, Rung>> settings_;
+};
+
+int show(const std::string& name, const std::string& place) {
   const ladder::LadderEntry& entry = ladder::Ladders::instance().get("LADDER", name);
+  std::optional<Measured> measured;
+  if (!place.empty()) measured.emplace(name, place);
+  if (measured && measured->empty()) throw BadInput("--rows", place, "rows of the ladder " + name);
   fmt::print("{}: {}\n", name, entry.description);
+  std::string before, device;
   for (const ladder::RungInfo& rung : entry.rungs()) {
-    const std::string place = rung.text.is_peer() ? "peer" : fmt::format("{:>2}", rung.text.step);
-    fmt::print("\n{} {} ({})\n", place, rung.name, rung.text.device);
+    if (rung.text.device != device || rung.text.is_peer()) before.clear();
+    device = rung.text.device;
+    const std::string step = rung.text.is_peer() ? "peer" : fmt::format("{:>2}", rung.text.step);
+    fmt::print("\n{} {} ({})\n", step, rung.name, rung.text.device);
     const auto print = [](const char* what, const std::string& text) {
       if (!text.empty()) fmt::print("   {}\n", wrapped(fmt::format("{}: {}", what, text), 5, kColumns - 3));
     };
@@ -23,17 +94,22 @@ int show(const std::string& name) {
     print("prediction", rung.text.prediction);
     print("made for", rung.text.design);
     print("unavailable", rung.unavailable);
+    if (measured) {
+      for (const std::string& line : measured->lines(rung.name, before)) print("measured", line);
+    }
+    before = rung.name;
   }
   return 0;
 }
 
 void add_kernels(Program& program) {
-  CLI::App& command = *program.app.add_subcommand("kernels", "Explain the ladders of kernels.");
+  CLI::App& command = *program.app.add_subcommand("kernels", "explain the ladders of kernels");
   command.require_subcommand(1);
-  CLI::App& shown = *command.add_subcommand("show", "Print a ladder: what each rung changes, and why that pays.");
-  const auto name = std::make_shared<std::string>();
+  CLI::App& shown = *command.add_subcommand("show", "print a ladder: what each rung changes, and why that pays");
+  const auto name = std::make_shared<std::string>(), rows = std::make_shared<std::string>();
   shown.add_option("LADDER", *name, "the ladder: " + ladder::Ladders::instance().names())->required();
-  program.on_choice(shown, [name] { return show(*name); });
+  shown.add_option("--rows", *rows, "folder or file of a sweep's rows: also print each rung's rate and gain");
+  program.on_choice(shown, [name, rows] { return show(*name, *rows); });
 }
 
 const CommandRegistration registered("kernels", add_kernels);

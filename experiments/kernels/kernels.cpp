@@ -8,6 +8,7 @@
 #include "experiments/harness/kernels/kernel_timer.hpp"
 #include "experiments/harness/machine/machine_monitor.hpp"
 #include "experiments/harness/measure/session.hpp"
+#include "experiments/harness/measure/statistics.hpp"
 #include "experiments/kernels/cpu_limits.hpp"
 #include "kernels/ladder/ladder.hpp"
 
@@ -85,15 +86,10 @@ struct Timed {
   unsigned launches = 1;
 };
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
-}
 double median_ns(const std::vector<KernelSample>& samples) {
   std::vector<double> times;
   for (const KernelSample& sample : samples) times.push_back(sample.ns);
-  return median(std::move(times));
+  return median_of(std::move(times));
 }
 
 /// Operations that one SM's tensor cores, or its FMA units for fp32, complete per clock cycle; 0 if unknown. From
@@ -250,7 +246,7 @@ class Kernels final : public Experiment {
         ratios.push_back(samples[i][block].ns / samples[0][block].ns);
       }
       if (ratios.empty()) continue;
-      const double share = median(ratios);
+      const double share = median_of(ratios);
       if (best == 0 || share < best) best = share;
       measured.details["peers"][timed[i].name] = {{"time_ns", median_ns(samples[i])},
                                                   {"share", share},
