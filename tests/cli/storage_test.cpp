@@ -39,6 +39,27 @@ TEST_F(StorageCommand, FileSizeLimitFailsTheRow) {
   EXPECT_EQ(shell("ulimit -f 2048; " + run + "1Mi"), 0) << err_;
 }
 
+TEST_F(StorageCommand, FilesOfAKilledRunAreRemovedByTheNextOne) {
+  const std::string run =
+      "feedrate run --experiment storage --device cpu --folder . --size 1Mi --block 64Ki --warmup 0 --floor-rounds 1 ";
+  const auto sets = [&] {
+    const Words names = place_.contents();
+    return std::ranges::count_if(names, [](const std::string& name) { return name.starts_with("feedrate-storage-"); });
+  };
+  {
+    Process killed({"/bin/bash", "-c", "exec " + executable() + run.substr(8) + "--seconds 600"}, place_.path(),
+                   place_ / "killed");
+    ASSERT_TRUE(await([&] { return sets() == 1; })) << killed.err();
+    EXPECT_EQ(shell(run + "--seconds 0.02"), 0) << err_;
+    EXPECT_EQ(sets(), 1) << "a live process keeps its files";
+    killed.signal(SIGKILL);
+    killed.wait();
+  }
+  EXPECT_EQ(sets(), 1);
+  EXPECT_EQ(shell(run + "--seconds 0.02"), 0) << err_;
+  EXPECT_EQ(sets(), 0);
+}
+
 TEST_F(StorageCommand, LackOfMemoryFailsTheRow) {
   const std::string run =
       "ulimit -v 3000000; feedrate run --experiment storage --device cpu --folder . --size 16Mi --seconds 0.02 "

@@ -101,7 +101,9 @@ TEST_F(BlockLoadTest, CompletionWithoutDataIsFoundIfItsMemoryHeldTheSameBlock) {
   const Pattern pattern("sequential", 1, 0, 1, 1);
   BlockLoad load(std::make_unique<FaultyEngine>(one, Fault::stale_block), *device, one, pattern,
                  {.block = kBlock, .depth = 4});
-  EXPECT_THROW(offer(load, {.seconds = 60, .window = load.window(), .watchdog_seconds = 2,
+  EXPECT_THROW(offer(load, {.seconds = 60,
+                            .window = load.window(),
+                            .watchdog_seconds = 2,
                             .interrupted = [&] { return load.requested() > 100 * kBlock; }}),
                Failure);
 }
@@ -128,6 +130,21 @@ TEST(FileSetTest, FilesHaveTheContentsOfTheirKeyAndAreRemoved) {
     EXPECT_EQ(files.resident_share(), 1.0);
   }
   EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+TEST(FileSetTest, FilesOfAProcessThatHasEndedAreRemoved) {
+  const test::TempDir folder;
+  const FileSet live({folder.path().string(), 1, 4096}, 1, 0);
+  const auto dead = folder / "feedrate-storage-000000", unlocked = folder / "feedrate-storage-000001";
+  for (const auto& each : {dead, unlocked}) {
+    std::filesystem::create_directory(each);
+    std::ofstream(each / "0.bin") << "contents";
+  }
+  std::ofstream(dead / "lock").flush();
+  const FileSet next({folder.path().string(), 1, 4096}, 1, 0);
+  EXPECT_FALSE(std::filesystem::exists(dead));
+  EXPECT_TRUE(std::filesystem::exists(unlocked / "0.bin")) << "its process may be about to lock it";
+  EXPECT_EQ(live.what_changed(), "");
 }
 
 TEST(FileSetTest, UnusableFolderIsReported) {
