@@ -101,7 +101,11 @@ void insist(const ExperimentInfo& info, const Resolution& cell, const CLI::App& 
 }
 
 int run(RunOptions& options, const CLI::App& app, const std::vector<std::string>& arguments) {
-  const std::string device = text_of(ExperimentInfo(options.experiment).axes().value(options.point, "device"));
+  const ExperimentInfo chosen(options.experiment);
+  if (!options.trace.empty() && chosen.entry().unused_options.contains("trace")) {
+    throw BadInput("--trace", options.trace, no_effect_text(options.experiment));
+  }
+  const std::string device = text_of(chosen.axes().value(options.point, "device"));
   options.common.device = device;
   std::optional<CellTimeline> timeline;  // must outlive the device
   if (!options.trace.empty()) {

@@ -9,6 +9,7 @@
 #include "experiments/harness/load/open_load.hpp"
 #include "experiments/harness/machine/machine_monitor.hpp"
 #include "experiments/harness/measure/session.hpp"
+#include "experiments/harness/timeline/cell_timeline.hpp"
 #include "experiments/storage/file_set.hpp"
 #include "experiments/storage/fio.hpp"
 #include "experiments/storage/io_counters.hpp"
@@ -127,6 +128,8 @@ class Storage final : public Experiment {
     MachineMonitor monitor(session_.gpu());
     const Captured captured(session_);
     const IoCounters before = IoCounters::now(files.block_device());
+    if (repetition.timeline != nullptr) repetition.timeline->begin();
+    const std::uint64_t began = now_ns();
     const std::vector<Seen> seen = run_blocks(shared);
     const std::uint64_t ended = now_ns();
     if (!options.reads()) {
@@ -135,6 +138,10 @@ class Storage final : public Experiment {
     }
     const IoCounters used = IoCounters::now(files.block_device()) - before;
     measured.machine = monitor.stop();
+    if (repetition.timeline != nullptr) {
+      measured.gpu_use = repetition.timeline->end({}, began, static_cast<double>(ended - began) / 1e9,
+                                                  {{"params", session_.info().axes().params(cell.values)}});
+    }
     if (measures_fio(options)) add_fio(options, files.files().front(), measured);
     if (!options.reads()) verify_written(job, seen);
     add_results(job, seen, used, measured);
@@ -363,7 +370,8 @@ const ExperimentRegistration registered(
                     },
                 .searching = {.load = offered_blocks()},
                 .listing = {members},
-                .helper = try_registration});
+                .helper = try_registration,
+                .unused_options = {"messages", "no-stages", "pin", "warmup"}});
 
 }  // namespace
 }  // namespace feedrate::storage

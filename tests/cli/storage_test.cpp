@@ -60,6 +60,15 @@ TEST_F(StorageCommand, FilesOfAKilledRunAreRemovedByTheNextOne) {
   EXPECT_EQ(sets(), 0);
 }
 
+TEST_F(StorageCommand, TraceShowsTheTimedPhase) {
+  EXPECT_EQ(shell("feedrate run --experiment storage --device cpu --folder . --size 1Mi --block 64Ki --seconds 0.02 "
+                  "--floor-rounds 1 --trace trace.json"),
+            0)
+      << err_;
+  EXPECT_EQ(err_.find("no timeline"), std::string::npos) << err_;
+  EXPECT_EQ(Json::parse(read_text(place_ / "trace.json")).at("otherData").at("params").at("block_bytes"), 65536);
+}
+
 TEST_F(StorageCommand, LackOfMemoryFailsTheRow) {
   const std::string run =
       "ulimit -v 3000000; feedrate run --experiment storage --device cpu --folder . --size 16Mi --seconds 0.02 "

@@ -110,6 +110,8 @@ struct ExperimentEntry {
   Listing listing = {};
   /// Entry point of the experiment's helper processes (`feedrate helper EXPERIMENT`); returns the exit code.
   std::function<int()> helper = {};
+  /// Names of options of runs that have no effect on this experiment (settings.hpp, and `trace`).
+  std::set<std::string> unused_options = {};
 };
 using Experiments = Registry<ExperimentEntry>;
 using ExperimentRegistration = Registration<ExperimentEntry>;
