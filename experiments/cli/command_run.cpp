@@ -120,7 +120,7 @@ int run(RunOptions& options, const CLI::App& app, const std::vector<std::string>
   const std::vector<Resolution> cells{session->resolve(options.point)};
   const Resolution& cell = cells.front();
   insist(info, cell, app);
-  session->experiment().connect(cells);
+  session->connect(cells);
   for (const auto& [service, values] : options.common.services.values) {
     const std::string option = option_of(service);
     if (session->services().used(service) || !on_command_line(option, arguments)) continue;

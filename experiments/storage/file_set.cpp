@@ -205,8 +205,8 @@ void FileSet::require_room(const Medium& medium) {
   if (room < bytes) {
     constexpr double kGiB = std::uint64_t{1} << 30;
     throw BadInput("--folder", folder,
-                   fmt::format("a folder with {:.1f} GiB of free space; it has {:.1f} GiB",
-                               static_cast<double>(bytes) / kGiB, static_cast<double>(room) / kGiB));
+                   fmt::format("a folder with at least {} bytes of free space ({:.1f} GiB); it has {} ({:.1f} GiB)",
+                               bytes, static_cast<double>(bytes) / kGiB, room, static_cast<double>(room) / kGiB));
   }
 }
 

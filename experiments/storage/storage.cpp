@@ -63,7 +63,7 @@ class Storage final : public Experiment {
     return made;
   }
 
-  void connect(std::span<const Resolution> points) override {
+  void check(std::span<const Resolution> points) override {
     std::map<std::uint64_t, Medium> needed;  // by file system: all file sets exist until the end
     std::set<std::string> sets;
     for (const Resolution& point : points) {

@@ -60,6 +60,21 @@ TEST_F(StorageCommand, FilesOfAKilledRunAreRemovedByTheNextOne) {
   EXPECT_EQ(sets(), 0);
 }
 
+TEST_F(StorageCommand, TooLittleRoomForAllFileSetsIsReportedBeforeTheSweep) {
+  // One of the two sets would fit.
+  const std::uint64_t size = fs::space(place_.path()).available / 64 * 6 / 10 >> 20;
+  place_.write("s.json", R"({"experiment": "storage", "axes": {"operation": ["read", "write"], "block": "64Ki",
+                             "files": 64, "folder": ".", "size": ")" +
+                             std::to_string(size) + "Mi\"}}");
+  const std::string said = "--folder: invalid value '.'; allowed: a folder with at least " +
+                           std::to_string(128 * size << 20) + " bytes of free space";
+  for (const char* dry : {"", " --dry-run"}) {
+    EXPECT_EQ(shell(std::string("feedrate sweep s.json --device cpu --out out") + dry), 2) << dry;
+    EXPECT_NE(err_.find(said), std::string::npos) << err_;
+    EXPECT_FALSE(fs::exists(place_ / "out"));
+  }
+}
+
 TEST_F(StorageCommand, TraceShowsTheTimedPhase) {
   EXPECT_EQ(shell("feedrate run --experiment storage --device cpu --folder . --size 1Mi --block 64Ki --seconds 0.02 "
                   "--floor-rounds 1 --trace trace.json"),

@@ -40,6 +40,9 @@ class Experiment {
  public:
   virtual ~Experiment() = default;
   virtual Resolution resolve(const Values&) = 0;
+  /// Checks that this machine has what these points need in addition to servers, such as room for files. Throws
+  /// BadInput. Also called for dry runs.
+  virtual void check(std::span<const Resolution>) {}
   /// Connects to the servers that these points need, before anything is measured or written. Throws BadInput.
   virtual void connect(std::span<const Resolution>) {}
   /// Measures the limits that bound these points, in addition to the device's limits.
