@@ -90,6 +90,9 @@ struct DeviceAccessResult {
   std::map<std::string, std::string> path = {};
 };
 
+/// Most bytes of a point's blocks in device memory, and in pinned memory.
+inline constexpr std::size_t kMaxMemory = std::size_t{16} << 30;
+
 /// The properties of a point that decide whether an engine can measure it.
 struct EnginePoint {
   Operation operation = Operation::read;
@@ -98,6 +101,7 @@ struct EnginePoint {
   std::size_t depth = 1;
   std::string device = "cpu";
   Values own = {};
+  unsigned threads = 1;  ///< each has its own engine
 };
 
 struct EngineEntry {

@@ -178,6 +178,18 @@ TEST(OptionsTest, PointsThatCannotBeMeasuredAsNamedAreRejected) {
   EXPECT_NE(why(devices).find("--overwrite yes"), std::string::npos);
 }
 
+TEST(OptionsTest, PageCacheInGpuMemoryCountsTowardsTheMemoryOfAPoint) {
+  const EngineEntry& engine = Engines::instance().get("--engine", "gpu_rings");
+  const auto why = [&](unsigned threads, std::uint64_t pages) {
+    const Options options{.engine = "gpu_rings", .block = 4096, .threads = threads};
+    return engine.why_unsupported(point_of(options, {{"cache-pages", pages}}));
+  };
+  EXPECT_EQ(why(1, 4 << 20), "");
+  EXPECT_NE(why(1, 8 << 20).find("--cache-pages 8388608 × --block 4096 × --threads 1 is 34359738368 bytes"),
+            std::string::npos);
+  EXPECT_NE(why(2, 4 << 20), "");
+}
+
 TEST(PatternTest, EveryBlockBelongsToOneThreadOnce) {
   for (const char* access : {"sequential", "random", "strided"}) {
     std::vector<unsigned> seen(1000);

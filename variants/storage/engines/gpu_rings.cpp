@@ -308,6 +308,11 @@ std::string why_unsupported(const EnginePoint& point) {
     return fmt::format("--cache-pages {} must be a multiple of --cache-ways {}", options.cache_pages,
                        options.cache_ways);
   }
+  if (const std::size_t bytes = options.cache_pages * point.block * point.threads; bytes > kMaxMemory) {
+    return fmt::format(
+        "--cache-pages {} × --block {} × --threads {} is {} bytes of GPU memory, more than the {} GiB allowed",
+        options.cache_pages, point.block, point.threads, bytes, kMaxMemory >> 30);
+  }
   return "";
 }
 
