@@ -65,7 +65,8 @@ class Engine {
   /// Closes the files and opens them again, as in a program that reads many files with one engine. Returns false if the
   /// engine must be constructed again instead. Call it only while no request is in flight.
   virtual bool reopen() { return false; }
-  /// The path of the bytes, as far as the engine knows it for certain: "mode" and other keys. For rows.
+  /// The path of the bytes, as far as the engine knows it for certain: "mode" and other keys. For rows. "injected" is a
+  /// fault that the engine causes on purpose.
   virtual std::map<std::string, std::string> path() const { return {}; }
 };
 

@@ -383,7 +383,8 @@ class LostCompletion : public StorageErrors {};
 TEST_P(LostCompletion, IsReported) {
   Values values = word("ring-fault", "lost");
   values["ring-timeout"] = std::uint64_t{200};
-  expect_failed(cell(values, kLong), {"read of 16384 bytes at offset ", ".bin", "no completion arrived"});
+  expect_failed(cell(values, kLong),
+                {"read of 16384 bytes at offset ", ".bin", "no completion arrived", "(injected: lost)"});
   expect_ok(cell());
 }
 
