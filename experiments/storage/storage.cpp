@@ -6,6 +6,7 @@
 
 #include "common/clock.hpp"
 #include "common/hash.hpp"
+#include "common/units.hpp"
 #include "experiments/harness/load/open_load.hpp"
 #include "experiments/harness/machine/machine_monitor.hpp"
 #include "experiments/harness/measure/session.hpp"
@@ -342,6 +343,24 @@ std::vector<Figure> figures() {
   return all;
 }
 
+/// What all engines do alike at a point under closed load; depth, threads and their own axes are settings.
+std::optional<Task> task_of(const Values& values) {
+  if (is_open(load_axes().of(values))) return std::nullopt;
+  const Options options = shared_axes().of(values);
+  const auto pages = values.find("cache-pages");
+  const bool in_gpu = pages != values.end() && !is_none(pages->second);
+  const std::string cache = in_gpu ? "GPU cache" : options.is_direct() ? "direct" : options.residency;
+  return Task{
+      fmt::format("{} {} {}{}{}", options.operation, options.access, cache, options.lifetime == "pass" ? " pass" : "",
+                  options.shift == 0 ? "" : fmt::format(" shifted {}", options.shift)),
+      options.block,
+      fmt::format("of {}{}{}", options.files == 1 ? "" : std::to_string(options.files) + " × ",
+                  format_count(options.size),
+                  options.on_devices()                 ? " on " + options.target
+                  : options.folder != Options{}.folder ? " in " + options.folder
+                                                       : "")};
+}
+
 OfferedLoad offered_blocks() {
   OfferedLoad load = offered_load();
   load.rate_figure = "blocks_per_second";
@@ -368,6 +387,7 @@ const ExperimentRegistration registered(
                       const EngineEntry& engine = engine_of(options);
                       return options.threads * (1 + engine.threads(point_of(options, values)));
                     },
+                .terminal = {.task = task_of},
                 .searching = {.load = offered_blocks()},
                 .listing = {members},
                 .helper = try_registration,

@@ -71,12 +71,23 @@ struct OfferedLoad {
   std::string rate_figure = {};  ///< requests per second under closed load; empty: the experiment's rate
 };
 
+/// What the compared variants of a point do alike. Tasks are shown in their order.
+struct Task {
+  std::string words;
+  std::uint64_t number = 0;  ///< follows the words
+  std::string detail = {};   ///< follows the number if it differs between tasks
+  auto operator<=>(const Task&) const = default;
+};
+
 /// Texts that the terminal shows for an experiment.
 struct TerminalTexts {
-  /// Summary of a sweep's rows; default: the best variant for each headline figure.
+  /// Summary of a sweep's rows; default: the best variant for each task by the experiment's rate, or without `task` the
+  /// best variant for each headline figure.
   std::function<std::unique_ptr<Summary>()> summary = {};
   /// Lines for one row, each a name and a string; default: one line per figure.
   std::function<std::vector<std::pair<std::string, std::string>>(const ExperimentInfo&, const Json& row)> lines = {};
+  /// The task of a point; none if its rate is not compared.
+  std::function<std::optional<Task>(const Values&)> task = {};
 };
 
 /// Candidates in searches for the best settings and for capacities.
