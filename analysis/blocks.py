@@ -1,5 +1,6 @@
 """Generated blocks of pages: this module writes all numbers in pages from result rows."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,8 +83,19 @@ class PageBlock:
 
 def update_readme(directory: str, readme: str, block: str, figures: str | None, check: bool) -> int:
     """Rewrites one of the blocks in `BLOCKS`, or with `check` only checks it. Returns the exit code."""
-    make = BLOCKS[block]
-    return rewrite(readme, "README.md", block, lambda: make(directory, Path(readme), figures), check, directory)
+    page = Path(readme)
+
+    def make() -> str:
+        return BLOCKS[block](directory, page, figures or _folder_shown(page, block))
+
+    return rewrite(readme, "README.md", block, make, check, directory)
+
+
+def _folder_shown(page: Path, block: str) -> str | None:
+    """The folder of the pictures that the page's block shows; None if it shows none."""
+    _, _, rest = page.read_text(encoding="utf-8").partition(f"<!-- {block}:begin -->")
+    picture = re.search(r"^!\[.*\]\((.+)\)\s*$", rest.partition(f"<!-- {block}:end -->")[0], re.MULTILINE)
+    return str((page.parent / picture[1]).parent) if picture else None
 
 
 def _pictures(folder: Path, page: Path, drawn: tuple, directory: str) -> list[str]:

@@ -271,7 +271,11 @@ def _add_blocks(commands) -> None:
         "setting), by_depth, by_item, by_balance. For handoff: cheapest (the cheapest way by size), ways (cost of each "
         "way), two_gpus (the cheapest way to another GPU), several (several tensors or readers)",
     )
-    command.add_argument("--figures", metavar="DIR", help="the folder with the PNGs that the block shows (default: DIR)")
+    command.add_argument(
+        "--figures",
+        metavar="DIR",
+        help="the folder with the PNGs that the block shows (default: that of the PNGs that it shows already, else DIR)",
+    )
     _check_option(command)
     command.set_defaults(
         run=lambda given: update_readme(given.directory, given.readme, given.block, given.figures, given.check)

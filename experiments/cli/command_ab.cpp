@@ -47,7 +47,7 @@ int ab_side(AbOptions& options, CLI::App& command, const std::vector<std::string
   const auto directory = options.folder.directory(spec.name);
   auto session = options.common.session(spec.info->name(), arguments);
   const std::vector<Resolution> points = all_points(spec, *session);
-  session->experiment().connect(points);
+  session->connect(points);
   Results results = options.folder.open(directory, spec, *session);
   results.begin(*session, points);
   Json names = Json::array();

@@ -81,9 +81,10 @@ int capacity(CapacityOptions& options, CLI::App& command, const std::vector<std:
   auto session = options.common.session(spec.info->name(), arguments);
   for (Values& point : spec.points) point = load->open(point);
   std::vector<Resolution> points = distinct(spec.points, *session);
+  if (folder.dry_run) session->experiment().check(points);
   print_plan(spec, points, slos, options);
   if (folder.dry_run) return 0;
-  session->experiment().connect(points);
+  session->connect(points);
   Results results = folder.open(directory, spec, *session);
   results.begin(*session, points);
   const std::size_t searches = options.common.run.repetitions * slos.size() * possible(points);

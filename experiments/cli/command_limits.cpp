@@ -37,7 +37,7 @@ int limits(LimitOptions& options, const std::vector<std::string>& arguments) {
       points.push_back(session->resolve(values_of(point)));
     }
   }
-  session->experiment().connect(points);
+  session->connect(points);
   std::unique_ptr<Recorder> recorder;
   if (!options.out.empty()) recorder = std::make_unique<Recorder>(options.out);
   for (const auto& [service, why] : excluded) say("limits of {} are skipped: {}\n", service, why);

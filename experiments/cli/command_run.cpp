@@ -101,7 +101,11 @@ void insist(const ExperimentInfo& info, const Resolution& cell, const CLI::App& 
 }
 
 int run(RunOptions& options, const CLI::App& app, const std::vector<std::string>& arguments) {
-  const std::string device = text_of(ExperimentInfo(options.experiment).axes().value(options.point, "device"));
+  const ExperimentInfo chosen(options.experiment);
+  if (!options.trace.empty() && chosen.entry().unused_options.contains("trace")) {
+    throw BadInput("--trace", options.trace, no_effect_text(options.experiment));
+  }
+  const std::string device = text_of(chosen.axes().value(options.point, "device"));
   options.common.device = device;
   std::optional<CellTimeline> timeline;  // must outlive the device
   if (!options.trace.empty()) {
@@ -116,7 +120,7 @@ int run(RunOptions& options, const CLI::App& app, const std::vector<std::string>
   const std::vector<Resolution> cells{session->resolve(options.point)};
   const Resolution& cell = cells.front();
   insist(info, cell, app);
-  session->experiment().connect(cells);
+  session->connect(cells);
   for (const auto& [service, values] : options.common.services.values) {
     const std::string option = option_of(service);
     if (session->services().used(service) || !on_command_line(option, arguments)) continue;

@@ -54,7 +54,7 @@ int sweep(SweepOptions& options, CLI::App& command, const std::vector<std::strin
     session->services().stop();
     restart(arguments, directory);
   };
-  session->experiment().connect(all_points(spec, *session));  // before the folder is created
+  session->connect(all_points(spec, *session));  // before the folder is created
   Results results = folder.open(directory, spec, *session);
   const bool cpu = session->device().kind() == "cpu";
   say("device {}: {}{}\nresults go to {}\n", session->device().kind(), session->device().info().name,

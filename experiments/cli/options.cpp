@@ -80,7 +80,7 @@ struct AddOption {
   CLI::App& app;
 
   void operator()(const std::string& name, double& field, SecondsOption kind, const char* help) const {
-    add_seconds(app, name, field, 0, kind.most, help);
+    add_seconds(app, name, field, kind.least, kind.most, help);
   }
   template <class N>
   void operator()(const std::string& name, N& field, CountOption kind, const char* help) const {
@@ -104,7 +104,25 @@ struct AddOption {
   }
 };
 
+/// Throws BadInput if a setting that has no effect on the experiment has another value than 0 and the default; sets it
+/// to 0.
+void reject_unused(const ExperimentInfo& info, RunSettings& run) {
+  const Json given = run_of(run), standard = run_of({});
+  for_each_option(run, [&](const std::string& name, auto& value, const auto&...) {
+    if (!info.entry().unused_options.contains(name)) return;
+    const std::decay_t<decltype(value)> none{};
+    if (value != none && given[name] != standard[name]) {
+      throw BadInput("--" + name, given[name].dump(), no_effect_text(info.name()));
+    }
+    value = none;
+  });
+}
+
 }  // namespace
+
+std::string no_effect_text(const std::string& experiment) {
+  return fmt::format("only with another --experiment; it has no effect on {}", experiment);
+}
 
 CLI::Option* add_seconds(CLI::App& app, const std::string& name, double& field, double least, double most,
                          const std::string& help) {
@@ -184,6 +202,7 @@ void CommonOptions::add(CLI::App& app) {
 
 std::unique_ptr<Session> CommonOptions::session(const std::string& experiment,
                                                 const std::vector<std::string>& arguments) {
+  reject_unused(ExperimentInfo(experiment), run);
   if (run.seconds <= 0 && run.messages == 0) throw BadInput("--seconds", "0", "more than 0, or --messages N");
   std::vector<std::string> shown(arguments.size());  // for the run's row
   std::transform(arguments.begin(), arguments.end(), shown.begin(), redis::without_password);

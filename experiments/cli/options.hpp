@@ -35,6 +35,9 @@ CLI::Option* add_value(CLI::App&, const Axis&, Values& values, const Value& stan
 /// Value of an option or its environment variable, read before the command line is parsed; empty if neither is set.
 std::string early_value(const std::string& name, const std::vector<std::string>& arguments);
 
+/// What is allowed for an option that has no effect on this experiment.
+std::string no_effect_text(const std::string& experiment);
+
 /// Adds an option in seconds (`--name 0.5`), from `least` to `most`.
 CLI::Option* add_seconds(CLI::App& app, const std::string& name, double& seconds, double least, double most,
                          const std::string& help);

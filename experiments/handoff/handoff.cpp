@@ -227,7 +227,8 @@ const ExperimentRegistration registered(
      .make = [](Session& session) { return std::make_unique<Handoff>(session); },
      .threads = [](const Values& values) { return 1 + own_axes().of(values).readers; },
      .listing = {members},
-     .helper = read_for_parent});
+     .helper = read_for_parent,
+     .unused_options = {"messages", "no-stages", "pin", "trace", "warmup"}});
 
 }  // namespace
 }  // namespace feedrate::handoff

@@ -198,7 +198,8 @@ const ExperimentRegistration registered(
                .rate = "kernels_per_second",
                .time = "round_trip_ns",
                .make = [](Session& session) { return std::make_unique<Launch>(session); },
-               .threads = [](const Values& values) { return own_axes().of(values).threads; }});
+               .threads = [](const Values& values) { return own_axes().of(values).threads; },
+               .unused_options = {"messages", "no-stages", "pin", "trace", "warmup"}});
 
 }  // namespace
 }  // namespace feedrate::launch

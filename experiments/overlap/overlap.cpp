@@ -363,7 +363,8 @@ const ExperimentRegistration registered(
      .rate = "items_per_second",
      .time = "run_ns",
      .make = [](Session& session) { return std::make_unique<Overlap>(session); },
-     .listing = {members, [](LimitList& limits) { add_peer_limit(limits, {}); }}});
+     .listing = {members, [](LimitList& limits) { add_peer_limit(limits, {}); }},
+     .unused_options = {"messages", "no-stages", "pin", "warmup"}});
 
 }  // namespace
 }  // namespace feedrate::overlap

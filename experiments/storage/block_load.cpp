@@ -159,7 +159,10 @@ std::string BlockLoad::text_of(const Request& request) const {
 }
 
 void BlockLoad::fail(const Request& request, const std::string& why) const {
-  throw Failure(fmt::format("{}: {}", text_of(request), why));
+  const auto path = engine_->path();
+  const auto fault = path.find("injected");
+  throw Failure(fmt::format("{}: {}{}", text_of(request), why,
+                            fault == path.end() ? "" : fmt::format(" (injected: {})", fault->second)));
 }
 
 }  // namespace feedrate::storage

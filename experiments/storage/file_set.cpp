@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <linux/fs.h>
 #include <linux/magic.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -29,6 +30,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kPart = std::size_t{8} << 20;  // bytes written or read by one call
+constexpr const char* kPrefix = "feedrate-storage-";
+constexpr const char* kLock = "lock";  // a file that the set's process has locked
 
 struct Part {
   unsigned file;
@@ -54,11 +57,41 @@ struct statfs statfs_of(const std::string& path) {
 
 /// A new folder in `parent` that no other process uses.
 fs::path new_folder(const std::string& parent) {
-  std::string name = parent + "/feedrate-storage-XXXXXX";
+  std::string name = fmt::format("{}/{}XXXXXX", parent, kPrefix);
   if (::mkdtemp(name.data()) == nullptr) {
     throw BadInput("--folder", parent, fmt::format("a writable folder ({})", std::strerror(errno)));
   }
   return name;
+}
+
+/// Locks a new file set until this process ends. The lock file is renamed after it has been locked, so that no other
+/// process finds it unlocked. On a file system without locks, no process can remove the set of another one.
+Descriptor locked(const fs::path& folder) {
+  const fs::path fresh = folder / "new";
+  Descriptor lock(fresh, O_RDWR | O_CREAT | O_EXCL);
+  ::flock(lock.get(), LOCK_EX);
+  fs::rename(fresh, folder / kLock);
+  return lock;
+}
+
+/// Removes a locked file set. The lock file is removed last, so that another process can finish an interrupted removal.
+void remove_set(const fs::path& folder) {
+  std::error_code error, ignored;
+  for (fs::directory_iterator each(folder, error), end; !error && each != end; each.increment(error)) {
+    if (each->path().filename() != kLock) fs::remove(each->path(), ignored);
+  }
+  fs::remove_all(folder, ignored);
+}
+
+/// Removes the file sets in `parent` whose processes have ended without removing them.
+void remove_abandoned(const std::string& parent) {
+  std::error_code error;
+  for (fs::directory_iterator each(parent, error), end; !error && each != end; each.increment(error)) {
+    const fs::path& folder = each->path();
+    if (!folder.filename().string().starts_with(kPrefix)) continue;
+    const auto lock = Descriptor::adopt(::open((folder / kLock).c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC));
+    if (lock.get() >= 0 && ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) remove_set(folder);
+  }
 }
 
 }  // namespace
@@ -77,10 +110,10 @@ FileSet::FileSet(const Medium& medium, std::uint64_t seed, std::uint64_t version
   folder_ = new_folder(medium.folder);
   for (unsigned f = 0; f < medium.files; ++f) files_.push_back({folder_ / fmt::format("{}.bin", f), medium.bytes});
   try {
+    lock_ = locked(folder_);
     create();
   } catch (...) {
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
+    remove_set(folder_);
     throw;
   }
 }
@@ -166,20 +199,19 @@ void FileSet::require_room(const Medium& medium) {
   if (::access(folder.c_str(), W_OK | X_OK) != 0) {
     throw BadInput("--folder", folder, fmt::format("a writable folder ({})", std::strerror(errno)));
   }
+  remove_abandoned(folder);
   const struct statfs space = statfs_of(folder);
   const std::uint64_t room = std::uint64_t{space.f_bavail} * static_cast<std::uint64_t>(space.f_bsize);
   if (room < bytes) {
     constexpr double kGiB = std::uint64_t{1} << 30;
     throw BadInput("--folder", folder,
-                   fmt::format("a folder with {:.1f} GiB of free space; it has {:.1f} GiB",
-                               static_cast<double>(bytes) / kGiB, static_cast<double>(room) / kGiB));
+                   fmt::format("a folder with at least {} bytes of free space ({:.1f} GiB); it has {} ({:.1f} GiB)",
+                               bytes, static_cast<double>(bytes) / kGiB, room, static_cast<double>(room) / kGiB));
   }
 }
 
 FileSet::~FileSet() {
-  if (folder_.empty()) return;
-  std::error_code ignored;
-  fs::remove_all(folder_, ignored);
+  if (!folder_.empty()) remove_set(folder_);
 }
 
 std::uint64_t FileSet::key(unsigned file, std::uint64_t version) const { return content_key(seed_, file, version); }

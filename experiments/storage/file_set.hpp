@@ -22,14 +22,15 @@ struct Medium {
   bool own = false;                       ///< only the engine can access the devices, and writes their contents
 };
 
-/// Files with known contents, written and synced on construction and removed on destruction; or block devices.
+/// Files with known contents, written and synced on construction and removed on destruction; or block devices. The
+/// files of a process that was killed are removed by the next process that uses the folder.
 class FileSet {
  public:
   /// Throws BadInput like require_room(), and Failure if writing fails.
   FileSet(const Medium&, std::uint64_t seed, std::uint64_t version);
   ~FileSet();
-  /// Throws BadInput naming `--folder` if the files cannot be created there or do not fit, and naming `--target` if a
-  /// device cannot be used.
+  /// Removes the folder's file sets whose processes have ended. Throws BadInput naming `--folder` if the files cannot
+  /// be created there or do not fit, and naming `--target` if a device cannot be used.
   static void require_room(const Medium&);
   /// The number of the file system that holds a folder; 0 if the folder does not exist.
   static std::uint64_t file_system_of(const std::string& folder) { return stamp_of(folder).device; }
@@ -66,6 +67,7 @@ class FileSet {
   Medium medium_;
   std::vector<Descriptor> held_;  // block devices: no other program can mount them, and their cache is kept
   std::filesystem::path folder_;  // empty for block devices
+  Descriptor lock_;               // of the folder
   std::vector<File> files_;
   std::vector<Stamp> stamps_;  // indexed like files_
   std::uint64_t seed_, version_;

@@ -8,11 +8,6 @@
 #include "experiments/harness/load/open_load.hpp"
 
 namespace feedrate::storage {
-namespace {
-
-constexpr std::size_t kMaxMemory = std::size_t{16} << 30;  // bytes of blocks, for device memory and for pinned memory
-
-}  // namespace
 
 const Axes<Options>& shared_axes() {
   static const auto kAxes =
@@ -53,7 +48,8 @@ const EngineEntry& engine_of(const Options& options) { return Engines::instance(
 Operation operation_of(const Options& options) { return options.reads() ? Operation::read : Operation::write; }
 
 EnginePoint point_of(const Options& options, const Values& own) {
-  return {operation_of(options), options.is_direct(), options.block, options.depth, options.device, own};
+  return {operation_of(options), options.is_direct(), options.block, options.depth, options.device, own,
+          options.threads};
 }
 
 FioJob job_of(const Options& options) {

@@ -6,9 +6,11 @@
 
 #include "common/clock.hpp"
 #include "common/hash.hpp"
+#include "common/units.hpp"
 #include "experiments/harness/load/open_load.hpp"
 #include "experiments/harness/machine/machine_monitor.hpp"
 #include "experiments/harness/measure/session.hpp"
+#include "experiments/harness/timeline/cell_timeline.hpp"
 #include "experiments/storage/file_set.hpp"
 #include "experiments/storage/fio.hpp"
 #include "experiments/storage/io_counters.hpp"
@@ -62,7 +64,7 @@ class Storage final : public Experiment {
     return made;
   }
 
-  void connect(std::span<const Resolution> points) override {
+  void check(std::span<const Resolution> points) override {
     std::map<std::uint64_t, Medium> needed;  // by file system: all file sets exist until the end
     std::set<std::string> sets;
     for (const Resolution& point : points) {
@@ -127,6 +129,8 @@ class Storage final : public Experiment {
     MachineMonitor monitor(session_.gpu());
     const Captured captured(session_);
     const IoCounters before = IoCounters::now(files.block_device());
+    if (repetition.timeline != nullptr) repetition.timeline->begin();
+    const std::uint64_t began = now_ns();
     const std::vector<Seen> seen = run_blocks(shared);
     const std::uint64_t ended = now_ns();
     if (!options.reads()) {
@@ -135,6 +139,10 @@ class Storage final : public Experiment {
     }
     const IoCounters used = IoCounters::now(files.block_device()) - before;
     measured.machine = monitor.stop();
+    if (repetition.timeline != nullptr) {
+      measured.gpu_use = repetition.timeline->end({}, began, static_cast<double>(ended - began) / 1e9,
+                                                  {{"params", session_.info().axes().params(cell.values)}});
+    }
     if (measures_fio(options)) add_fio(options, files.files().front(), measured);
     if (!options.reads()) verify_written(job, seen);
     add_results(job, seen, used, measured);
@@ -335,6 +343,24 @@ std::vector<Figure> figures() {
   return all;
 }
 
+/// What all engines do alike at a point under closed load; depth, threads and their own axes are settings.
+std::optional<Task> task_of(const Values& values) {
+  if (is_open(load_axes().of(values))) return std::nullopt;
+  const Options options = shared_axes().of(values);
+  const auto pages = values.find("cache-pages");
+  const bool in_gpu = pages != values.end() && !is_none(pages->second);
+  const std::string cache = in_gpu ? "GPU cache" : options.is_direct() ? "direct" : options.residency;
+  return Task{
+      fmt::format("{} {} {}{}{}", options.operation, options.access, cache, options.lifetime == "pass" ? " pass" : "",
+                  options.shift == 0 ? "" : fmt::format(" shifted {}", options.shift)),
+      options.block,
+      fmt::format("of {}{}{}", options.files == 1 ? "" : std::to_string(options.files) + " × ",
+                  format_count(options.size),
+                  options.on_devices()                 ? " on " + options.target
+                  : options.folder != Options{}.folder ? " in " + options.folder
+                                                       : "")};
+}
+
 OfferedLoad offered_blocks() {
   OfferedLoad load = offered_load();
   load.rate_figure = "blocks_per_second";
@@ -361,9 +387,11 @@ const ExperimentRegistration registered(
                       const EngineEntry& engine = engine_of(options);
                       return options.threads * (1 + engine.threads(point_of(options, values)));
                     },
+                .terminal = {.task = task_of},
                 .searching = {.load = offered_blocks()},
                 .listing = {members},
-                .helper = try_registration});
+                .helper = try_registration,
+                .unused_options = {"messages", "no-stages", "pin", "warmup"}});
 
 }  // namespace
 }  // namespace feedrate::storage

@@ -327,6 +327,10 @@ def test_figures_command_writes_pngs_and_headline(folder, tmp_path, monkeypatch)
     (page := tmp_path / "page.md").write_text("<!-- figures:begin -->\n<!-- figures:end -->\n")
     assert main(["readme", str(directory), str(page), "--figures", str(tmp_path / "out")]) == 0
     assert "](out/headline.png)" in page.read_text() and "| host_polled + pinned |" in page.read_text()
+    written = page.read_text()
+    page.write_text(written.replace("| host_polled + pinned |", "| outdated |"))
+    assert main(["readme", str(directory), str(page)]) == 0
+    assert page.read_text() == written, "the pictures that the block shows are kept without --figures"
 
 
 def front(directory, page) -> str:

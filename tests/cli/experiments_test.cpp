@@ -41,7 +41,7 @@ TEST_F(Experiments, LaunchPrintsItsFiguresInATable) {
 
 TEST_F(Experiments, LaunchSweepCompletesAndResumes) {
   place_.write("s.json", R"({"experiment": "launch", "axes": {"form": ["plain", "graph"], "kernels": [1, 8]},
-                             "run": {"messages": 200, "warmup": 0, "repetitions": 2}})");
+                             "run": {"seconds": 0.02, "repetitions": 2}})");
   const Outcome outcome = place_.run({"sweep", "s.json", "--device", "cpu", "--out", "out"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NE(outcome.err.find("NOT GPU results"), std::string::npos) << outcome.err;

@@ -186,6 +186,13 @@ class Server {
         } out{entry(add(text(sizeof(fuse_create_in)), false, S_IFREG | body<fuse_create_in>().mode)), {}};
         return answer(out);
       }
+      case FUSE_RENAME: {
+        const char* const from = text(sizeof(fuse_rename_in));
+        Node& node = nodes_[find(id, from)];
+        node.parent = body<fuse_rename_in>().newdir;
+        node.name = from + std::strlen(from) + 1;
+        return fail(0);
+      }
       case FUSE_UNLINK:
       case FUSE_RMDIR:
         nodes_[find(id, text(0))].parent = 0;

@@ -81,7 +81,8 @@ class RingChecks {
       expect_failure(soon, "lost", "no completion arrived");
     }
     const std::string same = failure({{"ring-fault", std::string("early")}}, 1);
-    EXPECT_NE(same.find("words are wrong in device memory"), std::string::npos) << "the memory held this block: " << same;
+    EXPECT_NE(same.find("words are wrong in device memory"), std::string::npos)
+        << "the memory held this block: " << same;
     const storage::DeviceAccessResult after = run({});
     EXPECT_EQ(after.ended, 2 * kBlocks) << "the next run is not affected";
   }
@@ -91,6 +92,7 @@ class RingChecks {
     own["ring-fault"] = std::string(fault);
     const std::string text = failure(own);
     EXPECT_NE(text.find(why), std::string::npos) << fault << ": " << text;
+    EXPECT_TRUE(text.ends_with(std::string(" (injected: ") + fault + ")")) << text;
     EXPECT_NE(text.find("read of 4096 bytes at offset "), std::string::npos) << text;
     EXPECT_NE(text.find(folder_.path().string()), std::string::npos) << text;
   }

@@ -65,7 +65,8 @@ class Engine {
   /// Closes the files and opens them again, as in a program that reads many files with one engine. Returns false if the
   /// engine must be constructed again instead. Call it only while no request is in flight.
   virtual bool reopen() { return false; }
-  /// The path of the bytes, as far as the engine knows it for certain: "mode" and other keys. For rows.
+  /// The path of the bytes, as far as the engine knows it for certain: "mode" and other keys. For rows. "injected" is a
+  /// fault that the engine causes on purpose.
   virtual std::map<std::string, std::string> path() const { return {}; }
 };
 
@@ -90,6 +91,9 @@ struct DeviceAccessResult {
   std::map<std::string, std::string> path = {};
 };
 
+/// Most bytes of a point's blocks in device memory, and in pinned memory.
+inline constexpr std::size_t kMaxMemory = std::size_t{16} << 30;
+
 /// The properties of a point that decide whether an engine can measure it.
 struct EnginePoint {
   Operation operation = Operation::read;
@@ -98,6 +102,7 @@ struct EnginePoint {
   std::size_t depth = 1;
   std::string device = "cpu";
   Values own = {};
+  unsigned threads = 1;  ///< each has its own engine
 };
 
 struct EngineEntry {

@@ -21,7 +21,7 @@ class Uring {
   /// Why io_uring cannot be used; empty if it can.
   static std::string unavailable();
   /// Throws Failure.
-  Uring(unsigned entries, unsigned flags) { check(::io_uring_queue_init(entries, &ring_, flags), "io_uring"); }
+  Uring(unsigned entries, unsigned flags);
   ~Uring() { ::io_uring_queue_exit(&ring_); }
   Uring(const Uring&) = delete;
   Uring& operator=(const Uring&) = delete;
@@ -33,7 +33,7 @@ class Uring {
   static void check(int result, const char* what) {
     if (result < 0) throw failure(what, result);
   }
-  /// `error`: a negative errno value.
+  /// The failure of a call, and how to remove its cause. `error`: a negative errno value.
   static Failure failure(const char* what, int error);
 
  private:

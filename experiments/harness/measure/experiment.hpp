@@ -40,6 +40,9 @@ class Experiment {
  public:
   virtual ~Experiment() = default;
   virtual Resolution resolve(const Values&) = 0;
+  /// Checks that this machine has what these points need in addition to servers, such as room for files. Throws
+  /// BadInput. Also called for dry runs.
+  virtual void check(std::span<const Resolution>) {}
   /// Connects to the servers that these points need, before anything is measured or written. Throws BadInput.
   virtual void connect(std::span<const Resolution>) {}
   /// Measures the limits that bound these points, in addition to the device's limits.
@@ -68,12 +71,23 @@ struct OfferedLoad {
   std::string rate_figure = {};  ///< requests per second under closed load; empty: the experiment's rate
 };
 
+/// What the compared variants of a point do alike. Tasks are shown in their order.
+struct Task {
+  std::string words;
+  std::uint64_t number = 0;  ///< follows the words
+  std::string detail = {};   ///< follows the number if it differs between tasks
+  auto operator<=>(const Task&) const = default;
+};
+
 /// Texts that the terminal shows for an experiment.
 struct TerminalTexts {
-  /// Summary of a sweep's rows; default: the best variant for each headline figure.
+  /// Summary of a sweep's rows; default: the best variant for each task by the experiment's rate, or without `task` the
+  /// best variant for each headline figure.
   std::function<std::unique_ptr<Summary>()> summary = {};
   /// Lines for one row, each a name and a string; default: one line per figure.
   std::function<std::vector<std::pair<std::string, std::string>>(const ExperimentInfo&, const Json& row)> lines = {};
+  /// The task of a point; none if its rate is not compared.
+  std::function<std::optional<Task>(const Values&)> task = {};
 };
 
 /// Candidates in searches for the best settings and for capacities.
@@ -110,6 +124,8 @@ struct ExperimentEntry {
   Listing listing = {};
   /// Entry point of the experiment's helper processes (`feedrate helper EXPERIMENT`); returns the exit code.
   std::function<int()> helper = {};
+  /// Names of options of runs that have no effect on this experiment (settings.hpp, and `trace`).
+  std::set<std::string> unused_options = {};
 };
 using Experiments = Registry<ExperimentEntry>;
 using ExperimentRegistration = Registration<ExperimentEntry>;

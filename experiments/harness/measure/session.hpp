@@ -62,6 +62,11 @@ class Session {
   const ExperimentInfo& info() const { return info_; }
   Experiment& experiment() { return *experiment_; }
   Resolution resolve(const Values& values) { return experiment_->resolve(values); }
+  /// Checks these points and connects to the servers that they need. Throws BadInput.
+  void connect(std::span<const Resolution> points) {
+    experiment_->check(points);
+    experiment_->connect(points);
+  }
   Device& device() { return *device_; }
   /// The device, for threads that may outlive the session.
   const std::shared_ptr<Device>& shared_device() const { return device_; }

@@ -41,7 +41,7 @@ inline constexpr unsigned kMaxWarmups = 5;
 
 /// Kinds of settings, with their bounds.
 struct SecondsOption {
-  double most;
+  double most, least = 0;
 };
 struct CountOption {
   std::uint64_t least, most;
@@ -84,7 +84,8 @@ void for_each_option(Settings& settings, Visit&& visit) {
         "readings of each limit before the first cell; a long run adds more. 0: none, for debuggers");
   visit("no-stages", settings.no_stages, FlagOption{},
         "do not record stage times, to measure the cost of recording them");
-  visit("watchdog", settings.watchdog_seconds, SecondsOption{3600}, "fail a cell after this long without a result");
+  visit("watchdog", settings.watchdog_seconds, SecondsOption{3600, 0.1},
+        "fail a cell after this long without a result");
   visit("pin", settings.pin_threads, FlagOption{}, "pin producers and collectors to cores");
 }
 

@@ -96,9 +96,9 @@ std::string comparison(const Estimate& one, const Estimate& other) {
   return factor_text(std::exp(apart)) + (other.median < one.median ? " × less" : " × more");
 }
 
-std::string best_heading(bool cpu) {
-  return std::string(cpu ? "Best on this CPU; NOT GPU results" : "Best measured") +
-         " (median, 95 % interval; unclear: overlap):\n";
+std::string best_heading(bool cpu, std::string_view unclear) {
+  return fmt::format("{} (median, 95 % interval; {}: overlap):\n",
+                     cpu ? "Best on this CPU; NOT GPU results" : "Best measured", unclear);
 }
 
 Trend trend_of(std::span<const double> values) {

@@ -2,6 +2,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace feedrate {
@@ -42,8 +43,8 @@ Estimate estimate_of(std::vector<double> values);
 /// interval" if one has none.
 std::string comparison(const Estimate&, const Estimate&);
 
-/// Heading of a list of best results.
-std::string best_heading(bool cpu);
+/// Heading of a list of best results. `unclear` marks a result whose interval overlaps with the next one's.
+std::string best_heading(bool cpu, std::string_view unclear = "unclear");
 
 /// A straight line through equally spaced values, by least squares.
 struct Trend {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 
@@ -35,7 +36,8 @@ std::string figures_text(const ExperimentInfo& info, const Json& row) {
   return text;
 }
 
-/// The variant with the best point for every headline figure. Distributions are compared by their medians.
+/// The variant with the best point for every headline figure, or for every task. Distributions are compared by their
+/// medians.
 class Best final : public Summary {
  public:
   explicit Best(const ExperimentInfo& info) : info_(info) {}
@@ -44,12 +46,17 @@ class Best final : public Summary {
     if (row.value("kind", "") != "cell" || row.contains("search")) return;
     const bool disturbed = is_disturbed(row);
     if (row.value("status", "") != "ok" && !disturbed) return;
+    const Values values = info_.axes().values(row["params"]);
+    const auto& task_of = info_.entry().terminal.task;
+    const std::optional<Task> task = task_of ? task_of(values) : Task{};
+    if (!task) return;
     Point& point = points_[row["params"].dump()];
     // If a point has only disturbed measurements, show those: leaving the point out would let others win.
     if (disturbed && !point.disturbed && !point.values.empty()) return;
     if (!disturbed && point.disturbed) point = {};
     point.disturbed = disturbed;
-    point.variant = info_.variant(info_.axes().values(row["params"]));
+    point.task = *task;
+    point.variant = info_.variant(values);
     cpu_ |= row["params"].value("device", "") == "cpu";
     for (const Figure& figure : info_.entry().figures) {
       if (!figure.headline) continue;
@@ -59,8 +66,9 @@ class Best final : public Summary {
 
   std::string text() const override {
     std::string text;
+    if (info_.entry().terminal.task) return points_.empty() ? text : text_by_task();
     for (const Figure& figure : info_.entry().figures) {
-      const auto places = places_of(figure);
+      const auto places = places_of(figure, {});
       if (places.empty()) continue;
       text += line(figure, part_of(figure), places[0]);
       if (places.size() > 1) text += line(figure, "  next: " + comparison(places[0].value, places[1].value), places[1]);
@@ -71,6 +79,7 @@ class Best final : public Summary {
 
  private:
   struct Point {
+    Task task;
     std::string variant;
     bool disturbed = false;                             // in every repetition
     std::map<std::string, std::vector<double>> values;  // one value per repetition, by figure
@@ -82,15 +91,46 @@ class Best final : public Summary {
   };
   static std::string part_of(const Figure& figure) { return figure.name + (figure.distribution ? ".p50" : ""); }
 
+  /// A line for each task: the best variant, and the next one if it may be as good.
+  std::string text_by_task() const {
+    constexpr std::size_t kMost = 18;  // tasks
+    const Figure& rate = *std::ranges::find(info_.entry().figures, info_.entry().rate, &Figure::name);
+    std::set<Task> tasks;
+    std::set<std::string> details;
+    for (const auto& [params, point] : points_) {
+      tasks.insert(point.task);
+      details.insert(point.task.detail);
+    }
+    std::vector<std::array<std::string, 3>> lines;  // task, variants, value
+    std::size_t task_width = 0, variant_width = 0;
+    for (const Task& task : tasks) {
+      if (lines.size() == kMost) break;
+      const auto ranked = places_of(rate, task);
+      if (ranked.empty()) continue;  // a disturbed point may have no rate
+      const bool unclear = ranked.size() > 1 && comparison(ranked[0].value, ranked[1].value) == "unclear";
+      lines.push_back(
+          {fmt::format("{} {}{}", task.words, format_count(task.number), details.size() > 1 ? " " + task.detail : ""),
+           ranked[0].variant + (unclear ? " or " + ranked[1].variant : ""), value_text(rate, ranked[0])});
+      task_width = std::max(task_width, lines.back()[0].size());
+      variant_width = std::max(variant_width, lines.back()[1].size());
+    }
+    std::string text = best_heading(cpu_, "A or B");
+    for (const auto& [task, variants, value] : lines) {
+      const std::string line = fmt::format("  {:<{}} {:<{}} {}", task, task_width, variants, variant_width, value);
+      text += (shortened(line, kColumns) == line ? line : fmt::format("  {}\n    {} {}", task, variants, value)) + "\n";
+    }
+    if (tasks.size() > kMost) text += fmt::format("  and {} more tasks, in the report\n", tasks.size() - kMost);
+    return text;
+  }
   /// The best point of each variant, sorted with the best first.
-  std::vector<Place> places_of(const Figure& figure) const {
+  std::vector<Place> places_of(const Figure& figure, const Task& task) const {
     const auto better = [higher = figure.better == Better::higher](const Place& a, const Place& b) {
       return higher ? a.value.median > b.value.median : a.value.median < b.value.median;
     };
     std::map<std::string, Place> best;
     for (const auto& [params, point] : points_) {
       const auto found = point.values.find(figure.name);
-      if (found == point.values.end()) continue;
+      if (found == point.values.end() || point.task != task) continue;
       const auto& values = found->second;
       const Place place{point.variant, estimate_of(values), point.disturbed};
       const auto [known, fresh] = best.try_emplace(point.variant, place);
@@ -103,8 +143,11 @@ class Best final : public Summary {
     return places;
   }
   std::string line(const Figure& figure, const std::string& head, const Place& place) const {
-    return fmt::format("  {:<21} {:<20}{}{}{}\n", head, place.variant, info_.text(figure.name, place.value.median),
-                       place.value.spread_text(), place.disturbed ? ", every run disturbed" : "");
+    return fmt::format("  {:<21} {:<20}{}\n", head, place.variant, value_text(figure, place));
+  }
+  std::string value_text(const Figure& figure, const Place& place) const {
+    return info_.text(figure.name, place.value.median) + place.value.spread_text() +
+           (place.disturbed ? ", every run disturbed" : "");
   }
 
   const ExperimentInfo& info_;

@@ -57,7 +57,8 @@ std::string crowded_text(const ExperimentInfo&, const std::vector<Resolution>& p
 /// Status and reason of a row that is not ok. A disturbed cell is measured again unless its point has been given up.
 std::string verdict_text(const Json& row);
 
-/// The experiment's own summary; by default, the best variant and the runner-up for each headline figure.
+/// The experiment's own summary; by default, the best variant for each task, or the best variant and the runner-up for
+/// each headline figure.
 std::unique_ptr<Summary> summary_of(const ExperimentInfo&);
 
 }  // namespace feedrate

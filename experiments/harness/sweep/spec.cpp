@@ -39,6 +39,23 @@ Json list_of(const Json& object, const std::string& where, const std::string& ke
   return list;
 }
 
+/// Names the only other experiment that has all axes of these parts, for a message; empty unless there is one.
+std::string hint_for_experiment(const ExperimentInfo& info, const Json& parts) {
+  std::vector<std::string> fits;
+  for (const auto& [name, entry] : Experiments::instance().entries()) {
+    std::set<std::string> known;
+    const AxisTable table = entry.axes();
+    for (const auto& [axis, owners] : table.entries()) known.insert(axis.name);
+    bool has_all = name != info.name();
+    for (const Json& part : parts) {
+      for (const auto& [axis, values] : part["axes"].items()) has_all &= known.contains(axis);
+    }
+    if (has_all) fits.push_back(name);
+  }
+  if (fits.size() != 1) return "";
+  return fmt::format("; these axes are those of another experiment: add \"experiment\": \"{}\"", fits.front());
+}
+
 /// The values of an axis in a spec: "64,1Ki", "pow2:6..20:2", [64, "1Ki"] or a single number.
 std::vector<std::string> values_of(const Axis& a, const Json& json) {
   const auto text = [](const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); };
@@ -355,7 +372,10 @@ Spec parse_spec(Json document, const std::string& where, const Overrides& overri
       parts.add(document, part, spec);
     } catch (const BadInput& error) {  // from an axis, which refers to itself as an option
       const std::string name = error.option().empty() ? "" : error.option().substr(2);
-      throw error.from(fmt::format("spec {}: parts[{}]: {}", where, i, name == "axis" ? name : "axis " + name));
+      const bool unknown = name == "axis";
+      throw BadInput(
+          error.from(fmt::format("spec {}: parts[{}]: {}", where, i, unknown ? name : "axis " + name)).what() +
+          (unknown ? hint_for_experiment(*spec.info, document["parts"]) : ""));
     }
   }
   if (spec.points.empty() && spec.searches.empty()) reject(where, "the constraints leave no points");

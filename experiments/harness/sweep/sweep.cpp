@@ -142,6 +142,7 @@ std::vector<Resolution> all_points(const Spec& spec, Session& session) {
 }
 
 int plan_sweep(Session& session, const Spec& spec) {
+  session.experiment().check(all_points(spec, session));
   const ExperimentInfo& info = session.info();
   const std::vector<Resolution> points = distinct(spec.points, session);
   const std::vector<Search> searches = distinct_searches(spec.searches, session);

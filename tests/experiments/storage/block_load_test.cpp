@@ -101,7 +101,9 @@ TEST_F(BlockLoadTest, CompletionWithoutDataIsFoundIfItsMemoryHeldTheSameBlock) {
   const Pattern pattern("sequential", 1, 0, 1, 1);
   BlockLoad load(std::make_unique<FaultyEngine>(one, Fault::stale_block), *device, one, pattern,
                  {.block = kBlock, .depth = 4});
-  EXPECT_THROW(offer(load, {.seconds = 60, .window = load.window(), .watchdog_seconds = 2,
+  EXPECT_THROW(offer(load, {.seconds = 60,
+                            .window = load.window(),
+                            .watchdog_seconds = 2,
                             .interrupted = [&] { return load.requested() > 100 * kBlock; }}),
                Failure);
 }
@@ -128,6 +130,21 @@ TEST(FileSetTest, FilesHaveTheContentsOfTheirKeyAndAreRemoved) {
     EXPECT_EQ(files.resident_share(), 1.0);
   }
   EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+TEST(FileSetTest, FilesOfAProcessThatHasEndedAreRemoved) {
+  const test::TempDir folder;
+  const FileSet live({folder.path().string(), 1, 4096}, 1, 0);
+  const auto dead = folder / "feedrate-storage-000000", unlocked = folder / "feedrate-storage-000001";
+  for (const auto& each : {dead, unlocked}) {
+    std::filesystem::create_directory(each);
+    std::ofstream(each / "0.bin") << "contents";
+  }
+  std::ofstream(dead / "lock").flush();
+  const FileSet next({folder.path().string(), 1, 4096}, 1, 0);
+  EXPECT_FALSE(std::filesystem::exists(dead));
+  EXPECT_TRUE(std::filesystem::exists(unlocked / "0.bin")) << "its process may be about to lock it";
+  EXPECT_EQ(live.what_changed(), "");
 }
 
 TEST(FileSetTest, UnusableFolderIsReported) {
@@ -159,6 +176,18 @@ TEST(OptionsTest, PointsThatCannotBeMeasuredAsNamedAreRejected) {
   EXPECT_EQ(why(passes), "");
   Options devices{.target = "/dev/loop0"};
   EXPECT_NE(why(devices).find("--overwrite yes"), std::string::npos);
+}
+
+TEST(OptionsTest, PageCacheInGpuMemoryCountsTowardsTheMemoryOfAPoint) {
+  const EngineEntry& engine = Engines::instance().get("--engine", "gpu_rings");
+  const auto why = [&](unsigned threads, std::uint64_t pages) {
+    const Options options{.engine = "gpu_rings", .block = 4096, .threads = threads};
+    return engine.why_unsupported(point_of(options, {{"cache-pages", pages}}));
+  };
+  EXPECT_EQ(why(1, 4 << 20), "");
+  EXPECT_NE(why(1, 8 << 20).find("--cache-pages 8388608 × --block 4096 × --threads 1 is 34359738368 bytes"),
+            std::string::npos);
+  EXPECT_NE(why(2, 4 << 20), "");
 }
 
 TEST(PatternTest, EveryBlockBelongsToOneThreadOnce) {

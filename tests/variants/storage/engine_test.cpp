@@ -15,6 +15,13 @@ class StorageEngine : public testing::TestWithParam<std::string> {
   test::EngineChecks checks{GetParam(), *device};
 };
 
+TEST(KvikioEngine, NeedsCudaBeforeItNeedsTheLibrary) {
+  const std::string why = storage::Engines::instance().get("--engine", "kvikio").unavailable();
+  if (!cuda_unavailable().empty()) {
+    EXPECT_EQ(why, cuda_unavailable());
+  }
+}
+
 TEST_P(StorageEngine, ReadsEveryBlock) {
   supported(storage::Operation::read, false);
   if (!IsSkipped()) checks.reads_every_block(false);

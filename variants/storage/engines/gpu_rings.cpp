@@ -152,6 +152,7 @@ class GpuRings final : public Engine {
         slots_(config.depth),
         lists_(config.device.allocate_host(config.depth * sizeof(rings::ListedBlock), HostMemory::pinned)),
         ended_(config.device.event()),
+        fault_(own_axes_of_gpu_rings().of(config.own).fault),
         rings_(config, own_axes_of_gpu_rings().of(config.own)) {}
 
   bool submit(const Request& request) override {
@@ -187,7 +188,9 @@ class GpuRings final : public Engine {
     return slots_.poll(ended);
   }
   std::map<std::string, std::string> path() const override {
-    return {{"mode", "pinned memory, commands by GPU threads, controller in software"}};
+    std::map<std::string, std::string> path{{"mode", "pinned memory, commands by GPU threads, controller in software"}};
+    if (fault_ != "none") path["injected"] = fault_;
+    return path;
   }
 
  private:
@@ -198,6 +201,7 @@ class GpuRings final : public Engine {
   Buffer lists_;
   std::unique_ptr<Event> ended_;
   std::vector<std::size_t> waiting_, running_;  // slots
+  std::string fault_;                           // that the controller injects
   Rings rings_;  // destroyed first: it waits for device threads, which use the list and the event
 };
 
@@ -210,8 +214,8 @@ Buffer copied(Device& device, Stream& stream, std::span<const T> values) {
   return memory;
 }
 
-[[noreturn]] void report_failure(const rings::Tally& tally, const EngineConfig& config,
-                                 const DeviceAccesses& accesses) {
+[[noreturn]] void report_failure(const rings::Tally& tally, const EngineConfig& config, const DeviceAccesses& accesses,
+                                 const std::string& fault) {
   const std::uint64_t file = tally.failed_block / accesses.blocks_per_file;
   const std::uint64_t offset = tally.failed_block % accesses.blocks_per_file * config.block + accesses.shift;
   const rings::Outcome outcome{tally.failed_outcome};
@@ -226,7 +230,8 @@ Buffer copied(Device& device, Stream& stream, std::span<const T> values) {
     why = fmt::format("the file ended: {} of {} bytes", outcome.bytes(), config.block);
   }
   const std::string text =
-      fmt::format("read of {} bytes at offset {} of {}: {}", config.block, offset, config.files[file].path, why);
+      fmt::format("read of {} bytes at offset {} of {}: {}{}", config.block, offset, config.files[file].path, why,
+                  fault == "none" ? "" : fmt::format(" (injected: {})", fault));
   accesses.failing(text);
   throw Failure(text);
 }
@@ -273,7 +278,7 @@ DeviceAccessResult access_by_device(const EngineConfig& config, const DeviceAcce
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     rings.controller().check();
-    if (tally.failed != 0) report_failure(tally, config, accesses);
+    if (tally.failed != 0) report_failure(tally, config, accesses, options.fault);
   };
   if (options.cache_start == "filled") {
     rings::Accesses all = work;
@@ -307,6 +312,11 @@ std::string why_unsupported(const EnginePoint& point) {
   if (options.cache_pages % options.cache_ways != 0) {
     return fmt::format("--cache-pages {} must be a multiple of --cache-ways {}", options.cache_pages,
                        options.cache_ways);
+  }
+  if (const std::size_t bytes = options.cache_pages * point.block * point.threads; bytes > kMaxMemory) {
+    return fmt::format(
+        "--cache-pages {} × --block {} × --threads {} is {} bytes of GPU memory, more than the {} GiB allowed",
+        options.cache_pages, point.block, point.threads, bytes, kMaxMemory >> 30);
   }
   return "";
 }

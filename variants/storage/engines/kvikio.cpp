@@ -41,6 +41,7 @@ class Module {
 
  private:
   Module() {
+    if (unavailable_ = cuda_unavailable(); !unavailable_.empty()) return;
     std::error_code ignored;
     const auto path = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path() / "feedrate_kvikio.so";
     if (!std::filesystem::exists(path, ignored)) {
