@@ -33,7 +33,7 @@ foreach(program IN LISTS programs)
     continue()
   endif()
   execute_process(COMMAND strip -o "${stage}/bin/${name}" "${program}" COMMAND_ERROR_IS_FATAL ANY)
-  copy_libraries("${program}" "${stage}/lib" "^lib(prometheus|civetweb|benchmark|stdc\\+\\+|gcc_s|fmt|spdlog|hiredis)")
+  copy_libraries("${program}" "${stage}/lib" "^lib(prometheus|civetweb|benchmark|stdc\\+\\+|gcc_s|gomp|fmt|spdlog|hiredis)")
 endforeach()
 if(NOT EXISTS "${stage}/bin/feedrate")
   message(FATAL_ERROR "${BUILD}/bin/feedrate does not exist: build first")
@@ -49,7 +49,7 @@ copy_libraries("${redis}" "${stage}/redis/lib" ".")
 copy_libraries("${BUILD}/bin/feedrate" "${stage}/redis/lib" ".")
 file(GLOB loader RELATIVE "${stage}/redis/lib" "${stage}/redis/lib/ld-linux*")
 set(executable_by_all OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
-foreach(wrapped "redis-server;lib/redis-server" "feedrate;../bin/feedrate"
+foreach(wrapped "redis-server;lib/redis-server" "feedrate;../bin/feedrate" "feedrate_full;../bin/feedrate_full"
                 "feedrate_with_additions;../bin/feedrate_with_additions")
   list(POP_FRONT wrapped name path)
   file(WRITE "${stage}/redis/${name}" "#!/bin/sh

@@ -92,6 +92,15 @@ if [[ -x $sanitizer ]]; then
         --stage-blocks 4 --seconds 0.05 --floor-rounds 0 --keep-disturbed
     done
   done
+  # Rungs of the ladders on ragged sizes. racecheck does not follow bulk copies.
+  for tool in memcheck initcheck synccheck; do
+    for group in Plain Bulk; do
+      check "$tool-ladders-$group" "$sanitizer" --tool $tool --error-exitcode 9 "$here/bin/test_gpu" \
+        "--gtest_filter=$group/GpuMatmul.SolvesEveryProblem/*:$group/GpuLinear.SolvesEveryPass/*"
+    done
+  done
+  check racecheck-ladders "$sanitizer" --tool racecheck --error-exitcode 9 "$here/bin/test_gpu" \
+    '--gtest_filter=Plain/GpuMatmul.SolvesEveryProblem/*:Plain/GpuLinear.SolvesEveryPass/*'
 else
   echo "skipped compute-sanitizer: not installed on this machine"
 fi

@@ -96,7 +96,7 @@ constexpr auto kFullProgram = "feedrate_full";
 /// name that this program does not know. Returns otherwise.
 void run_full_program(const std::vector<std::string>& arguments) {
   const std::filesystem::path own = std::filesystem::read_symlink("/proc/self/exe");
-  if (own.filename() == kFullProgram) return;
+  if (own.filename() != "feedrate") return;
   std::vector<std::string> words = arguments;
   execv((own.parent_path() / kFullProgram).c_str(), feedrate::raw_words(words).data());
   const auto is_of_full_program = [&](const std::string& word) {

@@ -131,19 +131,13 @@ class Kernels final : public Experiment {
     problem->prepare(copies, mix64(session_.settings().seed) + repetition.number);
     std::vector<Timed> timed;
     for (const std::string& name : names_of(options, *problem)) {
-      timed.push_back({name, problem->make(name), {}, 1});
-      Timed& each = timed.back();
-      for (const std::size_t copy : {std::size_t{0}, copies - 1}) {
-        each.verdict = problem->verify(name, *each.runner, copy);
-        if (!each.verdict.wrong.empty()) break;
-      }
-      if (each.verdict.wrong.empty()) continue;
+      const std::string wrong = add_checked(timed, name, *problem, copies);
+      if (wrong.empty()) continue;
       if (name == options.rung) {
-        measured.judge(Status::failed, Cause::wrong_results, name + ": " + each.verdict.wrong);
+        measured.judge(Status::failed, Cause::wrong_results, name + ": " + wrong);
         return measured;
       }
-      measured.details["wrong_peers"][name] = each.verdict.wrong;
-      timed.pop_back();
+      measured.details["failed_peers"][name] = wrong;
     }
     MachineMonitor monitor(session_.gpu());
     const Captured captured(session_);
@@ -192,6 +186,22 @@ class Kernels final : public Experiment {
       if (problem.why_unsupported(each.name).empty()) names.push_back(each.name);
     }
     return names;
+  }
+
+  /// Prepares and checks a rung or peer, and adds it if its results are right. Returns the error otherwise.
+  static std::string add_checked(std::vector<Timed>& timed, const std::string& name, Problem& problem,
+                                 std::size_t copies) {
+    try {
+      Timed made{name, problem.make(name), {}, 1};
+      for (const std::size_t copy : {std::size_t{0}, copies - 1}) {
+        made.verdict = problem.verify(name, *made.runner, copy);
+        if (!made.verdict.wrong.empty()) return made.verdict.wrong;
+      }
+      timed.push_back(std::move(made));
+      return "";
+    } catch (const Failure& failure) {
+      return failure.what();
+    }
   }
 
   std::vector<std::vector<KernelSample>> time_all(std::vector<Timed>& timed, std::size_t copies,

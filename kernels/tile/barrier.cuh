@@ -36,14 +36,16 @@ __device__ inline void arrive_expecting(Barrier& barrier, unsigned bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n" ::"r"(shared_address(&barrier)), "r"(bytes)
                : "memory");
 }
-/// Waits for the end of the phase with this parity (0 for the first one). A barrier that stays silent for seconds ends
+/// Waits for the end of the phase with this parity (0 for the first one). A barrier that stays silent for 30 seconds ends
 /// the kernel with an error instead of occupying the GPU for ever. The loop is in assembly, so that the compiler moves
 /// no registers of running products around it.
 __device__ inline void wait(Barrier& barrier, unsigned parity) {
   asm volatile(
-      "{\n.reg .pred ended, over;\n.reg .u32 tries;\nmov.u32 tries, 0;\n"
+      "{\n.reg .pred ended, over;\n.reg .u64 now, last;\n"
+      "mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 ended, [%0], %1;\n@ended bra DONE;\n"
+      "mov.u64 last, %%globaltimer;\nadd.u64 last, last, 30000000000;\n"
       "TRY:\nmbarrier.try_wait.parity.acquire.cta.shared::cta.b64 ended, [%0], %1;\n@ended bra DONE;\n"
-      "add.u32 tries, tries, 1;\nsetp.gt.u32 over, tries, 0x4000000;\n@over trap;\nbra TRY;\nDONE:\n}\n" ::"r"(
+      "mov.u64 now, %%globaltimer;\nsetp.gt.u64 over, now, last;\n@over trap;\nbra TRY;\nDONE:\n}\n" ::"r"(
           shared_address(&barrier)),
       "r"(parity)
       : "memory");

@@ -36,9 +36,5 @@ __device__ inline void after_writes() { asm volatile("fence.proxy.async.shared::
 __device__ inline void end_stores() { asm volatile("cp.async.bulk.commit_group;\n" ::: "memory"); }
 /// Waits until this thread's stores have read their shared memory.
 __device__ inline void await_reads_of_stores() { asm volatile("cp.async.bulk.wait_group.read 0;\n" ::: "memory"); }
-/// Fetches the description of a tensor before it is needed.
-__device__ inline void prefetch(const CUtensorMap& map) {
-  asm volatile("prefetch.tensormap [%0];\n" ::"l"(&map) : "memory");
-}
 
 }  // namespace feedrate::tile

@@ -281,5 +281,21 @@ TEST(FmaChain, ResultOfAnotherMessageIsWrongForAnyChainLength) {
   }
 }
 
+TEST(MatmulWork, EveryRungAgreesWithTheReference) {
+  for (const char* rung : {"naive", "register_tiles"}) {
+    const auto workload = Workloads::instance().get("--workload", "matmul").make({{"work-rung", std::string(rung)}});
+    for (const std::size_t payload : {128, 512, 1152, 8192}) {
+      ASSERT_EQ(workload->why_unsupported(payload), "");
+      FilledSlots slots(*workload, payload, 3);
+      workload->fill(9, 0, payload, slots.messages);
+      workload->run_on_cpu(slots.view());
+      EXPECT_TRUE(all_match(*workload, 9, 0, payload, slots.results)) << rung << " " << payload;
+      slots.changeable.payload(1)[payload / 2 - 1] ^= std::byte{0x80};
+      EXPECT_FALSE(all_match(*workload, 9, 0, payload, slots.results));
+    }
+    EXPECT_NE(workload->why_unsupported(96), "");
+  }
+}
+
 }  // namespace
 }  // namespace feedrate

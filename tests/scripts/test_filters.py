@@ -16,7 +16,12 @@ def unknown(script: str) -> list[str]:
     """Patterns in the script's filters that match no test."""
     patterns = [pattern for found in re.findall(r"--gtest_filter=([^'\"\s]+)", script)
                 for pattern in re.split("[:-]", found)]
-    return [pattern for pattern in patterns if not any(fnmatchcase(name, pattern) for name in NAMES)]
+    return [pattern for pattern in patterns if not any(fnmatchcase(name, _without_parameter(pattern)) for name in NAMES)]
+
+
+def _without_parameter(pattern: str) -> str:
+    """The suite and name in a pattern for tests with parameters: Each/Suite.Name/parameter."""
+    return re.sub(r"/[^/]*$", "", re.sub(r"^[$\w]+/", "", pattern))
 
 
 @pytest.mark.parametrize("script", sorted(TESTS.glob("*.sh")), ids=lambda script: script.name)

@@ -146,6 +146,7 @@ std::string why_unsupported(const MatmulShape& shape, const DeviceInfo& device) 
   if (shape.epilogue != Epilogue::none && shape.result_element() != Element::fp32) {
     return "cuBLASLt adds a bias of the result's type, and this ladder's is fp32";
   }
+  if (shape.k == 0) return "cuBLASLt needs a k above 0";
   if (shape.element != Element::fp8) return "";
   if (device.capability < 89) return "fp8 needs compute capability 8.9 or more";
   return first_of({needs_layouts(shape, "cublaslt", {Layout::nt}), needs_alignment(shape, "cublaslt", 16)});

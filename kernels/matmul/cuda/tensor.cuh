@@ -79,7 +79,7 @@ inline std::string why_no_tensor_product(const MatmulShape& shape, const DeviceI
   if (!fits) {
     capability = "rung " + name + " needs a GPU of compute capability " + (least == 90 ? "9.0" : "8.0 or more");
   }
-  if (shape.element == Element::fp8 && device.capability < 89) capability = "fp8 needs compute capability 8.9 or more";
+  if (shape.element == Element::fp8 && device.capability != 90) capability = "fp8 needs compute capability 9.0 here";
   return first_of({capability, needs_elements(shape, name, {Element::tf32, Element::bf16, Element::fp16, Element::fp8}),
                    all_layouts ? "" : needs_layouts(shape, name, {Layout::nt}), needs_alignment(shape, name, 16)});
 }

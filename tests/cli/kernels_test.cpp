@@ -1,0 +1,97 @@
+// The kernels experiment as users run it: by `feedrate`, which runs feedrate_full for names that it does not know.
+#include "tests/cli/feedrate_process.hpp"
+
+namespace feedrate::cli_test {
+namespace {
+
+class KernelsCommand : public testing::Test {
+ protected:
+  int feedrate(const Words& words) {
+    Words all{executable()};
+    all.insert(all.end(), words.begin(), words.end());
+    Process process(all, place_.path(), place_ / "run");
+    const int code = process.wait();
+    out_ = process.out();
+    err_ = process.err();
+    return code;
+  }
+  /// The row of one short run on the CPU device.
+  Json measured(Words words) {
+    Words all{"run",  "--experiment", "kernels",        "--device", "cpu", "--seconds", "0.02", "--warmup",
+              "0.01", "--json",       "--floor-rounds", "1",        "--m", "60",        "--n",  "70",
+              "--k",  "80",           "--cache",        "hot"};
+    all.insert(all.end(), words.begin(), words.end());
+    EXPECT_EQ(feedrate(all), 0) << err_;
+    return measured_in(out_).at(0);
+  }
+  Workplace place_;
+  std::string out_, err_;
+};
+
+TEST_F(KernelsCommand, RungIsCheckedAndTimed) {
+  const Json row = measured({"--rung", "cpu_packed"});
+  EXPECT_EQ(row.at("status"), "ok");
+  EXPECT_EQ(row.at("details").at("verified").at("elements"), 2048);
+  EXPECT_GT(row.at("figures").at("operations_per_second"), 0);
+  EXPECT_GE(row.at("details").at("samples").at("count"), 10);
+  EXPECT_TRUE(row.at("bounds").contains("operations_per_second"));
+}
+
+TEST_F(KernelsCommand, RungIsComparedWithAnotherOneInTurn) {
+  const Json row = measured({"--rung", "cpu_packed", "--against", "cpu_naive"});
+  const Json& naive = row.at("details").at("peers").at("cpu_naive");
+  EXPECT_EQ(naive.at("samples").at("count"), row.at("details").at("samples").at("count"));
+  EXPECT_EQ(row.at("figures").at("share_of_best_peer"), naive.at("share"));
+  EXPECT_FALSE(measured({"--rung", "cpu_packed", "--against", "none"}).at("details").contains("peers"));
+}
+
+TEST_F(KernelsCommand, LinearLayerIsMeasured) {
+  const Json row =
+      measured({"--ladder", "linear", "--rung", "cpu_openmp", "--rows", "40", "--in", "24", "--out", "16"});
+  EXPECT_EQ(row.at("params").at("pass"), "all");
+}
+
+TEST_F(KernelsCommand, RowsAppearInTheExplanation) {
+  place_.write("s.json", R"({"experiment": "kernels", "run": {"seconds": 0.01, "repetitions": 2},
+    "axes": {"rung": ["cpu_naive", "cpu_packed", "cpu_blocked"], "m": 32, "n": 32, "k": 32, "cache": "hot"}})");
+  ASSERT_EQ(feedrate({"sweep", "s.json", "--device", "cpu", "--out", "out", "--floor-rounds", "1"}), 0) << err_;
+  ASSERT_EQ(feedrate({"kernels", "show", "matmul", "--rows", "out"}), 0) << err_;
+  EXPECT_NE(out_.find("2 cpu_blocked (cpu)"), std::string::npos) << out_;
+  EXPECT_NE(out_.find(" × cpu_naive"), std::string::npos) << out_;
+  EXPECT_EQ(feedrate({"kernels", "show", "linear", "--rows", "out"}), 2);
+  EXPECT_NE(err_.find("--rows: invalid value 'out'; allowed: rows of the ladder linear"), std::string::npos) << err_;
+}
+
+TEST_F(KernelsCommand, ImpossiblePointsNameTheReason) {
+  const auto reason = [&](Words words) {
+    Words all{"run", "--experiment", "kernels", "--device", "cpu"};
+    all.insert(all.end(), words.begin(), words.end());
+    EXPECT_EQ(feedrate(all), 2) << out_;
+    return err_;
+  };
+  EXPECT_NE(reason({"--rung", "cpu_naive", "--dtype", "bf16"}).find("the CPU's rungs multiply fp32, not bf16"),
+            std::string::npos)
+      << err_;
+  EXPECT_NE(reason({"--rung", "openblas", "--ladder", "linear"}).find("ladder linear has no rung openblas"),
+            std::string::npos)
+      << err_;
+  EXPECT_NE(reason({"--rung", "cpu_naive", "--m", "1Mi", "--n", "1Mi"}).find("more than the"), std::string::npos)
+      << err_;
+  EXPECT_NE(reason({"--rung", "cpu_naive", "--messages", "5"}).find("--messages"), std::string::npos) << err_;
+}
+
+TEST_F(KernelsCommand, ProductIsAWorkloadOfTheQueues) {
+  for (const char* rung : {"naive", "register_tiles"}) {
+    ASSERT_EQ(feedrate({"run", "--workload", "matmul", "--work-rung", rung, "--payload", "2048", "--queue", "gpu_ring",
+                        "--device", "cpu", "--messages", "500", "--warmup", "0", "--json", "--floor-rounds", "1",
+                        "--keep-disturbed"}),
+              0)
+        << err_;
+    EXPECT_EQ(measured_in(out_).at(0).at("params").at("workload"), "matmul");
+  }
+  EXPECT_EQ(feedrate({"run", "--workload", "matmul", "--payload", "1000", "--device", "cpu"}), 2);
+  EXPECT_NE(err_.find("matmul needs 8 n^2 bytes"), std::string::npos) << err_;
+}
+
+}  // namespace
+}  // namespace feedrate::cli_test
