@@ -9,29 +9,29 @@ namespace {
 
 constexpr const char* kPasses[] = {"forward", "backward_input", "backward_weight", "backward_bias", "all"};
 
-struct Options {
+struct LinearOptions {
   std::uint64_t rows = 1024, in = 1024, out = 1024;
   std::string dtype = "fp32", activation = "gelu", pass = "all", inputs = "normal";
 };
-constexpr double kMost = 1 << 20;
-const Axes<Options>& axes_of_linear() {
+constexpr double kMostPerSide = 1 << 20;
+const Axes<LinearOptions>& axes_of_linear() {
   static const auto kAxes =
-      Axes<Options>()
-          .number("rows", &Options::rows, {1, kMost}, "inputs of a linear layer that are computed at once")
-          .number("in", &Options::in, {1, kMost}, "elements of an input of a linear layer")
-          .number("out", &Options::out, {1, kMost}, "elements of an output of a linear layer")
-          .word("dtype", &Options::dtype, element_names(), kDtypeHelp)
-          .word("activation", &Options::activation, {"gelu", "none"}, "what follows the product and the bias")
-          .word("pass", &Options::pass, {std::begin(kPasses), std::end(kPasses)},
+      Axes<LinearOptions>()
+          .number("rows", &LinearOptions::rows, {1, kMostPerSide}, "inputs of a linear layer that are computed at once")
+          .number("in", &LinearOptions::in, {1, kMostPerSide}, "elements of an input of a linear layer")
+          .number("out", &LinearOptions::out, {1, kMostPerSide}, "elements of an output of a linear layer")
+          .word("dtype", &LinearOptions::dtype, element_names(), kDtypeHelp)
+          .word("activation", &LinearOptions::activation, {"gelu", "none"}, "what follows the product and the bias")
+          .word("pass", &LinearOptions::pass, {std::begin(kPasses), std::end(kPasses)},
                 "forward, a gradient, or all: a step of training")
-          .word("inputs", &Options::inputs, input_names(), kInputsHelp);
+          .word("inputs", &LinearOptions::inputs, input_names(), kInputsHelp);
   return kAxes;
 }
 
 class LinearProblem final : public Problem {
  public:
   LinearProblem(const Values& values, Device& device) : device_(device), info_(device.info()) {
-    const Options options = axes_of_linear().of(values);
+    const LinearOptions options = axes_of_linear().of(values);
     shape_ = {.rows = options.rows,
               .in = options.in,
               .out = options.out,

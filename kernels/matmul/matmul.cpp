@@ -27,29 +27,29 @@ Matrix matrix_of(std::uint64_t rows, std::uint64_t columns, bool transposed, con
   return {nullptr, element, rows, columns, columns + shape.pad, shape.batch};
 }
 
-struct Options {
+struct MatmulOptions {
   std::uint64_t m = 1024, n = 1024, k = 1024, batch = 1, pad = 0;
   std::string dtype = "fp32", layout = "nt", epilogue = "none", inputs = "normal";
   double scale = 1;
 };
-constexpr double kMost = 1 << 20;
-const Axes<Options>& axes_of_matmul() {
+constexpr double kMostElements = 1 << 20;
+const Axes<MatmulOptions>& axes_of_matmul() {
   static const auto kAxes =
-      Axes<Options>()
-          .number("m", &Options::m, {0, kMost}, "rows of A and C")
-          .number("n", &Options::n, {0, kMost}, "columns of B and C")
-          .number("k", &Options::k, {0, kMost}, "columns of A and rows of B")
-          .number("batch", &Options::batch, {1, 65535}, "independent products per launch")
-          .word("dtype", &Options::dtype, element_names(), kDtypeHelp)
-          .word("layout", &Options::layout, list_of(kLayouts), "A and B in memory: n in rows, t transposed")
-          .number("pad", &Options::pad, {0, 4096}, "elements between the rows of each matrix that belong to none")
-          .word("epilogue", &Options::epilogue, list_of(kEpilogues), "what follows each sum of products")
-          .number("scale", &Options::scale, {-1e6, 1e6}, "factor of the product")
-          .word("inputs", &Options::inputs, input_names(), kInputsHelp);
+      Axes<MatmulOptions>()
+          .number("m", &MatmulOptions::m, {0, kMostElements}, "rows of A and C")
+          .number("n", &MatmulOptions::n, {0, kMostElements}, "columns of B and C")
+          .number("k", &MatmulOptions::k, {0, kMostElements}, "columns of A and rows of B")
+          .number("batch", &MatmulOptions::batch, {1, 65535}, "independent products per launch")
+          .word("dtype", &MatmulOptions::dtype, element_names(), kDtypeHelp)
+          .word("layout", &MatmulOptions::layout, list_of(kLayouts), "A and B in memory: n in rows, t transposed")
+          .number("pad", &MatmulOptions::pad, {0, 4096}, "elements between the rows of each matrix that belong to none")
+          .word("epilogue", &MatmulOptions::epilogue, list_of(kEpilogues), "what follows each sum of products")
+          .number("scale", &MatmulOptions::scale, {-1e6, 1e6}, "factor of the product")
+          .word("inputs", &MatmulOptions::inputs, input_names(), kInputsHelp);
   return kAxes;
 }
 
-MatmulShape shape_of(const Options& options) {
+MatmulShape shape_of(const MatmulOptions& options) {
   return {.m = options.m,
           .n = options.n,
           .k = options.k,
