@@ -162,7 +162,14 @@ class Kernels final : public Experiment {
       }
       if (auto reason = problem.why_unsupported(name); !reason.empty()) return reason;
     }
-    const std::size_t bytes = copies_of(problem, options) * problem.input_bytes() + problem.result_bytes();
+    const std::size_t copies = copies_of(problem, options);
+    if (copies > kMostLaunches) {
+      return fmt::format(
+          "--cache cold would need {} copies of inputs of {} bytes to exceed the cache; use --cache hot or "
+          "larger sizes",
+          copies, problem.input_bytes());
+    }
+    const std::size_t bytes = copies * problem.input_bytes() + problem.result_bytes();
     const std::size_t most = std::min(kMaxMemory, info_.memory / 4 * 3);
     if (bytes > most) {
       return fmt::format("inputs and results of {} bytes are more than the {} allowed here", bytes, most);
@@ -214,10 +221,12 @@ class Kernels final : public Experiment {
         each.runner->queue(stream, number % copies);
       };
       const double ns = median_ns(time_kernel(device_, queue, {.seconds = 0, .warmup = 1, .least = 3}));
-      // A sample uses each copy of the inputs equally often.
-      const double rounds = std::ceil(kSampleNs / std::max(ns, 1.0) / static_cast<double>(copies));
-      each.launches = static_cast<unsigned>(
-          std::clamp<double>(rounds * static_cast<double>(copies), static_cast<double>(copies), kMostLaunches));
+      // A graph begins with the same copy of the inputs each time, so it uses all of them equally often. Without a
+      // graph, each sample goes on with the next copy.
+      const auto step = static_cast<double>(info_.kind == "cuda" ? copies : 1);
+      const double most = std::floor(kMostLaunches / step);
+      each.launches =
+          static_cast<unsigned>(step * std::clamp(std::ceil(kSampleNs / std::max(ns, 1.0) / step), 1.0, most));
       kernels.push_back({queue, each.launches});
       longest = std::max(longest, ns * each.launches);
     }

@@ -13,7 +13,7 @@ LinearRung rung_of(const std::string& product, unsigned step, bool one_core, con
                                    .changes = changes,
                                    .reason = reason,
                                    .prediction = "as the rung of the ladder matmul with this name",
-                                   .design = "rows=512 in=512 out=512"},
+                                   .design = "rows=512 in-features=512 out-features=512"},
                                   parts, {Element::fp32});
   rung.unavailable = [product] { return MatmulRungs::instance().get("matmul rung", product).unavailable(); };
   return rung;

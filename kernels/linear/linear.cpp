@@ -18,8 +18,8 @@ const Axes<LinearOptions>& axes_of_linear() {
   static const auto kAxes =
       Axes<LinearOptions>()
           .number("rows", &LinearOptions::rows, {1, kMostPerSide}, "inputs of a linear layer that are computed at once")
-          .number("in", &LinearOptions::in, {1, kMostPerSide}, "elements of an input of a linear layer")
-          .number("out", &LinearOptions::out, {1, kMostPerSide}, "elements of an output of a linear layer")
+          .number("in-features", &LinearOptions::in, {1, kMostPerSide}, "elements of an input of a linear layer")
+          .number("out-features", &LinearOptions::out, {1, kMostPerSide}, "elements of an output of a linear layer")
           .word("dtype", &LinearOptions::dtype, element_names(), kDtypeHelp)
           .word("activation", &LinearOptions::activation, {"gelu", "none"}, "what follows the product and the bias")
           .word("pass", &LinearOptions::pass, {std::begin(kPasses), std::end(kPasses)},

@@ -46,8 +46,8 @@ TEST_F(KernelsCommand, RungIsComparedWithAnotherOneInTurn) {
 }
 
 TEST_F(KernelsCommand, LinearLayerIsMeasured) {
-  const Json row =
-      measured({"--ladder", "linear", "--rung", "cpu_openmp", "--rows", "40", "--in", "24", "--out", "16"});
+  const Json row = measured(
+      {"--ladder", "linear", "--rung", "cpu_openmp", "--rows", "40", "--in-features", "24", "--out-features", "16"});
   EXPECT_EQ(row.at("params").at("pass"), "all");
 }
 

@@ -109,7 +109,7 @@ inline void check_matmul(LadderChecks& checks, const char* dtype) {
 /// Every pass of a linear layer, with and without GELU, at sizes around tiles.
 inline void check_linear(LadderChecks& checks, const char* dtype) {
   const auto sizes = [](std::uint64_t rows, std::uint64_t in, std::uint64_t out) {
-    return Values{{"rows", rows}, {"in", in}, {"out", out}};
+    return Values{{"rows", rows}, {"in-features", in}, {"out-features", out}};
   };
   for (const char* pass : {"forward", "backward_input", "backward_weight", "backward_bias", "all"}) {
     for (const char* activation : {"gelu", "none"}) {

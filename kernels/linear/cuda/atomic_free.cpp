@@ -14,7 +14,7 @@ const LinearRegistration registered(
          .reason = "the results need not be written, read and written again; additions in a fixed order repeat "
                    "bit for bit and wait for no other thread",
          .prediction = "6 times naive; the gradient of the bias has only one thread per column",
-         .design = "rows=4096 in=1024 out=1024"},
+         .design = "rows=4096 in-features=1024 out-features=1024"},
         {.forward = "coalesced", .input = "coalesced", .weight = "coalesced", .bias = sum_columns_by_threads},
         {Element::fp32}));
 

@@ -36,7 +36,7 @@ const LinearRegistration registered(
          .reason = "the slope is not read again for the gradient of the bias: a fifth of the bytes outside the "
                    "products",
          .prediction = "1.03 times mixed, at least PyTorch's rate",
-         .design = "rows=8192 in=4096 out=4096 dtype=bf16"},
+         .design = "rows=8192 in-features=4096 out-features=4096 dtype=bf16"},
         {.forward = "tma_store",
          .input = "tma_store",
          .weight = "tma_store",

@@ -13,7 +13,7 @@ const LinearRegistration registered(
                               "which reads transposed operands as they are",
                    .reason = "tensor cores multiply 16 times as fast as fp32 units, and half the bytes move",
                    .prediction = "12 times warp_reduced",
-                   .design = "rows=8192 in=4096 out=4096 dtype=bf16"},
+                   .design = "rows=8192 in-features=4096 out-features=4096 dtype=bf16"},
                   {.forward = "tma_store", .input = "tma_store", .weight = "tma_store", .bias = sum_columns_by_blocks},
                   {Element::bf16, Element::fp16}));
 

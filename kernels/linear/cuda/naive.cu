@@ -38,7 +38,7 @@ LinearRung rung() {
            "share a parameter",
        .reason = "the baseline",
        .prediction = "1 to 2 % of the library; the gradients of weight and bias differ from run to run",
-       .design = "rows=4096 in=1024 out=1024"},
+       .design = "rows=4096 in-features=1024 out-features=1024"},
       {.forward = "naive",
        .fuses_epilogue = false,
        .input = "naive",

@@ -14,7 +14,7 @@ const LinearRegistration registered(
                              "with fixed parts the result repeats bit for bit",
                    .prediction = "4 times warp_reduced at its design size; slower for large weights, whose "
                                  "tiles fill the GPU",
-                   .design = "rows=65536 in=512 out=512 pass=backward_weight"},
+                   .design = "rows=65536 in-features=512 out-features=512 pass=backward_weight"},
                   {.forward = "warp_tiles",
                    .input = "warp_tiles",
                    .weight = "warp_tiles",

@@ -94,8 +94,8 @@ TEST_P(GpuLinear, SolvesEveryPass) {
   for (const char* dtype : {"fp32", "bf16", "fp16"}) {
     test::check_linear(checks, dtype);
     checks.solves({{"rows", std::uint64_t{1024}},
-                   {"in", std::uint64_t{520}},
-                   {"out", std::uint64_t{776}},
+                   {"in-features", std::uint64_t{520}},
+                   {"out-features", std::uint64_t{776}},
                    {"dtype", std::string(dtype)}});
   }
   EXPECT_GT(checks.solved(), 0u);

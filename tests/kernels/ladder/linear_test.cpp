@@ -57,7 +57,9 @@ TEST(LinearProblem, WrongElementOfEachResultIsFound) {
     const auto problem =
         ladder::Ladders::instance()
             .get("", "linear")
-            .make({{"rows", std::uint64_t{20}}, {"in", std::uint64_t{24}}, {"out", std::uint64_t{28}}}, *device);
+            .make(
+                {{"rows", std::uint64_t{20}}, {"in-features", std::uint64_t{24}}, {"out-features", std::uint64_t{28}}},
+                *device);
     problem->prepare(1, 3);
     const auto runner = problem->make("faulty " + part);
     const std::string wrong = problem->verify("faulty " + part, *runner, 0).wrong;
