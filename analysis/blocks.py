@@ -24,6 +24,10 @@ from .feeding.ring.block import pair_text, ring_text
 from .handoff import cheapest, several, ways
 from .handoff.plots import by_size
 from .handoff.plots import several as drawn_several
+from .kernels import conditions, errors, fastest
+from .kernels import table as ladder_tables
+from .kernels.plots import by_rung, error_by_depth
+from .kernels.plots import roofline as drawn_roofline
 from .overlap import along, strategies
 from .overlap.plots import by_axis, by_strategy
 from .sections.handoff import cheapest_blocks
@@ -43,7 +47,7 @@ def write_figures(directory: str, out: str) -> list[Path]:
             headlines = [one for one in drawings if one.name == glance.NAME and one.figure]
             contents |= {target / f"{one.name}.svg": standalone(one) for one in headlines}
     if not contents:
-        raise BadInput("DIR", directory, "no experiment in it has figures", "rows of feeding, overlap, handoff or storage")
+        raise BadInput("DIR", directory, "no experiment in it has figures", "rows of feeding, overlap, handoff, storage or kernels")
     return write_all(contents)
 
 
@@ -164,6 +168,10 @@ def _of_storage(make: Callable, lacks: str, *figures) -> PageBlock:
     return PageBlock(make, "storage", lacks, "rows of `storage`", figures)
 
 
+def _of_kernels(make: Callable, lacks: str, *figures) -> PageBlock:
+    return PageBlock(lambda results: _inline(make(results)), "kernels", lacks, "rows of `kernels`", figures)
+
+
 NO_ROW = "has no row{} that counts"
 BLOCKS: dict[str, Callable[[str, Path, str | None], str]] = {
     "front": _of_feeding(_front, NO_ROW.format(" of feeding")),
@@ -204,4 +212,8 @@ BLOCKS: dict[str, Callable[[str, Path, str | None], str]] = {
     "latency_under_load": _of_storage(under_load.blocks, "has no open load", drawn_load),
     "paths": _of_storage(paths.blocks, NO_ROW.format(" of storage")),
     "gpudirect": _of_storage(gpudirect.blocks, NO_ROW.format(" of storage")),
+    "fastest_rung": _of_kernels(fastest.blocks, NO_ROW.format(" of kernels"), by_rung),
+    "ladders": _of_kernels(ladder_tables.blocks, NO_ROW.format(" of kernels"), drawn_roofline),
+    "conditions": _of_kernels(conditions.blocks, "has no rung under two conditions"),
+    "error_by_depth": _of_kernels(errors.blocks, "has no rung at two depths", error_by_depth),
 }  # fmt: skip

@@ -19,9 +19,9 @@ def words(bound: dict | float | None) -> str:
         return units.words(bound["given"])
     if "sum" in bound:
         return " and ".join(dict.fromkeys(_term(part) for part in bound["sum"]))
-    if isinstance(bound.get("product", [None])[0], (int, float)):
+    if isinstance(bound.get("product", [None])[0], (int, float)) and _is_time(bound["product"][1]):
         return _term(bound)
-    if "product" in bound:  # given values times a limit: name only the limit
+    if "product" in bound:  # numbers and given values times a limit: name only the limit
         return " × ".join(words(part) for part in bound["product"] if _has_limit(part)) or words(bound["product"][-1])
     above, below = bound["quotient"]
     if not _has_limit(above) and _is_time(below):

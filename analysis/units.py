@@ -7,6 +7,8 @@ from functools import partial
 
 NOTHING = "—"
 _SI = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")]
+_SMALL = [(1e-3, "m"), (1e-6, "µ"), (1e-9, "n"), (1e-12, "p"), (1e-15, "f")]
+_SMALL_UNITS = ("J",)  # of figures that are usually far below 1
 _TIME = [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")]
 _BINARY = [(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B")]
 
@@ -63,7 +65,7 @@ _SYMBOLS = ("", "B", "b", "FLOP", "W", "J", "Hz")  # symbols take a prefix: GB/s
 def _si(value, unit: str) -> str:
     if _missing(value):
         return NOTHING
-    text, prefix = _scaled(value, _SI)
+    text, prefix = _scaled(value, [*_SI, *_SMALL] if unit in _SMALL_UNITS else _SI)
     if unit.partition("/")[0] in _SYMBOLS:
         return f"{text} {prefix}{unit}".strip()
     return f"{text} {prefix} {unit}" if prefix else f"{text} {unit}"
@@ -148,7 +150,7 @@ _LIMITS = {
     "mapped_launch_sync_ns": "launch on mapped memory",
 }
 _FIO = re.compile(r"fio_(sequential|random)_(read|write)_(\d+)_(\d+)x(\d+)_bytes_per_second")
-_ACRONYMS = {"redis": "Redis", "sm": "SM", "dram": "DRAM", "l2": "L2", "fma": "FMA"}
+_ACRONYMS = {"redis": "Redis", "cpu": "CPU", "sm": "SM", "dram": "DRAM", "l2": "L2", "fma": "FMA"}
 
 
 def words(name: str) -> str:

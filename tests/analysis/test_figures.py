@@ -8,6 +8,7 @@ import sys
 import xml.etree.ElementTree as xml
 from collections import Counter
 
+import kernels_rows
 import matplotlib
 import numpy as np
 import other_rows
@@ -24,6 +25,7 @@ from analysis.feeding.plots.styles import Styles
 from analysis.feeding.ring import plots as ring
 from analysis.handoff.plots import styles as handoff_styles
 from analysis.histogram import Histogram
+from analysis.kernels.plots import styles as kernels_styles
 from analysis.overlap.plots import styles as overlap_styles
 from analysis.overlap.plots.styles import LEAST
 from analysis.plots.style import NARROW, figure_style
@@ -104,6 +106,32 @@ def test_figures_of_storage_are_drawn(read, narrow):
     assert list(p50.get_xdata()) == [954, 1907] and {line.get_linestyle() for line in panel.lines} >= {"-", "--", ":"}
 
 
+@pytest.mark.parametrize("narrow", [True, False])
+def test_figures_of_kernels_are_drawn(read, narrow):
+    fp32 = {"dtype": "fp32", "layout": "nn"}
+    some = [*kernels_rows.ladder(), *kernels_rows.errors(), kernels_rows.repeated("naive", rate=5e11, **fp32),
+            kernels_rows.repeated("coalesced", rate=4e12, **fp32)]  # fmt: skip
+    results = read(*some, experiment="kernels", catalogue=kernels_rows.CATALOGUE)
+    found = sections.of("kernels").draw(results, narrow)
+    panels = {drawing.name: len(drawing.figure.axes) for drawing in found}
+    assert panels == {"kernels_by_rung": 2, "kernels_roofline": 2, "kernels_error": 1}
+    for drawing in found:
+        check(drawing, narrow, figures._svg(drawing, "slim"))
+    by_rung, roofline, error = found
+    bars = [bar.get_height() for bar in by_title(by_rung, "bf16").patches]
+    assert bars == pytest.approx([400e12, 600e12, 720e12], rel=0.01)
+    lines = {line.get_label(): line.get_ydata()[0] for line in by_title(by_rung, "bf16").lines}
+    assert lines["cublas"] == pytest.approx(667e12) and lines["limit"] == pytest.approx(800e12)
+    assert not {"cublas", "cublaslt"} & set(by_title(by_rung, "fp32").get_legend_handles_labels()[1])
+    roofs = [line for line in by_title(roofline, "bf16").lines if line.get_label() == "limit"]
+    (flat,), (sloped,) = ([line for line in roofs if (len(set(line.get_ydata())) == 1) == level] for level in (True, False))
+    assert flat.get_ydata()[0] == 800e12 and sloped.get_xdata()[1] == flat.get_xdata()[0] == pytest.approx(200)  # the ridge
+    texts = {text.get_text() for text in by_title(roofline, "bf16").texts}
+    assert texts == {"tensor bf16", "DRAM copy", "8", "11", "13"}
+    curves = {line.get_label(): list(line.get_ydata()) for line in error.figure.axes[0].lines}
+    assert curves["warp_tensor"] == pytest.approx([1e-3, 4e-3, 16e-3]) and curves["tma_store"] == pytest.approx([1e-3] * 3)
+
+
 def by_title(drawing, word: str):
     """The first panel with the word in its title."""
     return next(axes for axes in drawing.figure.axes if word in axes.get_title(loc="left").replace("\n", " "))
@@ -171,6 +199,9 @@ def test_dark_colours_are_distinguishable():
     for styles in (overlap_styles, handoff_styles, storage_styles):
         looks_of = [*styles.STYLES.values(), styles.OTHER]
         assert len({dark.FIGURES[colour] for colour, _ in looks_of}) == len({marker for _, marker in looks_of}) == len(looks_of)
+    libraries = [colour for colour, *_ in kernels_styles.LIBRARIES]
+    for colours in ([*libraries, kernels_styles.RUNG], kernels_styles.LINES):
+        assert len({dark.FIGURES[colour] for colour in colours}) == len(colours)
 
 
 def test_page_is_readable_in_both_modes_and_light_on_paper(full_report):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import fastjsonschema
 import jsonschema
+import kernels_rows
 import other_rows
 import pytest
 import rows
@@ -37,18 +38,21 @@ def inlined(schema, definitions: dict):
 
 @pytest.fixture(scope="session")
 def validate():
-    """A function that checks a row, and a cell of `feeding` also against its own schema."""
-    checks = []
-    for name in ("common/results/row.schema.json", "experiments/feeding/cell.schema.json"):
-        schema = json.loads((ROOT / name).read_text())
+    """A function that checks a row, and a cell also against the schema of its experiment if there is one."""
+
+    def compiled(file: Path):
+        schema = json.loads(file.read_text())
         # A misspelt type would let invalid rows pass, because the validator does not check the metaschema.
         jsonschema.Draft7Validator.check_schema(schema)
-        checks.append(fastjsonschema.compile(inlined(schema, schema.get("definitions", {})), use_default=False))
+        return fastjsonschema.compile(inlined(schema, schema.get("definitions", {})), use_default=False)
+
+    of_row = compiled(ROOT / "common/results/row.schema.json")
+    of_cells = {file.parent.name: compiled(file) for file in (ROOT / "experiments").glob("*/cell.schema.json")}
 
     def every(row: dict) -> None:
-        checks[0](row)
-        if row["kind"] == "cell" and row["experiment"] == "feeding":
-            checks[1](row)
+        of_row(row)
+        if row["kind"] == "cell" and row["experiment"] in of_cells:
+            of_cells[row["experiment"]](row)
 
     return every
 
@@ -106,6 +110,8 @@ def test_synthetic_rows_are_valid(validate):
     some += [other_rows.overlap(), other_rows.skipped(other_rows.overlap("pdl"), "no"), other_rows.handoff(use="first")]
     some += rows.winner("gather", [1e6])
     some += [storage_rows.storage(), storage_rows.storage(**storage_rows.DIRECT, arrivals="poisson", rate=1e9)]
+    some += [KERNEL, kernels_rows.kernels("cublas"), kernels_rows.kernels("cpu_packed"), kernels_rows.kernels(reasons=())]
+    some += [other_rows.skipped(KERNEL, "cuBLAS has no epilogue")]
     for row in [*rows.RUNS.values(), *some]:
         validate(row)
 
@@ -197,14 +203,25 @@ WRONG_LIMITS = [
     (("limit", "scope"),), (("limit", "scope"), {"of": "moon"}), (("limit", "unit"), "B/s"),
     (("status",), "failed"), (("device",),), (("run",),), (("params",), {}), (("limit", "readings"), "several"),
 ]  # fmt: skip
+KERNEL = kernels_rows.kernels(peers={"cublas": 1.1}, details={"failed_peers": {"cublaslt": "2 of 2048 elements are wrong"}})
+WRONG_KERNELS = [
+    (("params", "rung"),), (("params", "cache"), "warm"), (("params", "pace"),), (("params", "dtype"), "fp64"),
+    (("params", "m"), -1), (("figures", "time_ns"),), (("figures", "operations_per_second"),), (("details",),),
+    (("details", "peers"),),  # but a share of the best peer
+    (("details", "verified"),), (("details", "samples"),), (("details", "samples", "count"), 0), (("details", "step"),),
+    (("details", "samples", "sm_clock_mhz", "median"),), (("details", "samples", "clock_reasons"), []),
+    (("details", "compiled", "registers"),), (("details", "peers", "cublas", "share"),), (("details", "more"), 1),
+    (("details", "launches_per_sample"), 0), (("details", "inputs", "copies"), 0), (("details", "failed_peers", "cublaslt"), ""),
+    (("details", "chosen"), {"algorithm": 3}), (("cause",), "wrong_results"),
+]  # fmt: skip
 WRONG_TRIES = [(("search", key),) for key in ("variant", "goal", "rung", "try")] + [
     (("search", "goal"), ""), (("search", "rung"), -1), (("search", "try"), 0.5), (("search", "variant"), ""),
 ]  # fmt: skip
-KINDS = ((CELL, WRONG_CELLS), (RUN, WRONG_RUNS), (LAUNCH, WRONG_LIMITS), (TRY, WRONG_TRIES))
+KINDS = ((CELL, WRONG_CELLS), (RUN, WRONG_RUNS), (LAUNCH, WRONG_LIMITS), (TRY, WRONG_TRIES), (KERNEL, WRONG_KERNELS))
 
 
 @pytest.mark.parametrize("row, wrong", [
-    pytest.param(row, wrong, id=f"{row['kind']}: {'.'.join(map(str, wrong[0]))}")
+    pytest.param(row, wrong, id=f"{row.get('experiment', row['kind'])}: {'.'.join(map(str, wrong[0]))}")
     for row, every in KINDS for wrong in every
 ])  # fmt: skip
 def test_invalid_row_is_rejected(validate, row, wrong):
