@@ -183,6 +183,9 @@ report() {
   echo "$folder/report.html"
 }
 
+# Prints the program that has the experiment of a spec, if that is not feedrate.
+full_program() { ! grep -qsE '"experiment": *"kernels"' "$1" || echo feedrate_full; }
+
 # Sets `feedrate`, the executable.
 prepare() {
   if [[ -n ${FEEDRATE_EXECUTABLE:-} ]]; then   # an unpacked bundle: already built, installs nothing
@@ -191,7 +194,8 @@ prepare() {
   else
     feedrate_setup
     locked configure release
-    locked build release feedrate
+    # shellcheck disable=SC2046  # no word, or one
+    locked build release feedrate $(full_program "${spec:-$resume/spec.json}")
     feedrate=$FEEDRATE_ROOT/build/release/bin/feedrate
   fi
 }

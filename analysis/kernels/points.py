@@ -11,7 +11,7 @@ from ..load import Results
 RATE, SHARE, JOULES = "operations_per_second", "share_of_best_peer", "joules_per_operation"  # columns
 SIZES = ("m", "n", "k")
 CONDITIONS = {"cache": "cold", "pace": "sustained", "inputs": "normal"}  # with the values that others are compared with
-ALONE, POSITIVE = "none", "positive"  # values of `against` and of `inputs`
+ALONE, POSITIVE = "alone", "positive"  # values of `against` and of `inputs`
 _NO_PROBLEM = ("ladder", "rung", "device", "against", *CONDITIONS)
 
 

@@ -10,6 +10,7 @@
 #include "experiments/harness/measure/session.hpp"
 #include "experiments/harness/measure/statistics.hpp"
 #include "experiments/kernels/cpu_limits.hpp"
+#include "features.hpp"
 #include "kernels/ladder/ladder.hpp"
 
 /// The `kernels` experiment: how near each rung of a ladder comes to the roofline and to the best library
@@ -24,6 +25,8 @@ constexpr double kSampleNs = 500'000;                      // least time of a sa
 constexpr unsigned kMostLaunches = 4096;                   // per sample
 constexpr unsigned kLeastSamples = 10;
 constexpr double kBurstPauseMs = 20;
+// Threads of OpenMP and OpenBLAS keep spinning after a product; the next sample waits until they sleep.
+constexpr double kThreadsPauseMs = 50;
 
 const std::vector<RungInfo>& rungs_of_ladder(const std::string& ladder) {
   static std::map<std::string, std::vector<RungInfo>> known;
@@ -52,27 +55,43 @@ struct Options {
   std::string ladder = "matmul", rung = "cpu_naive", device = "auto", against = "peers", cache = "cold",
               pace = "sustained";
 };
+/// In a build without CUDA the names of the rungs for GPUs are unknown: points with them are possible to name, so that
+/// a spec for GPUs can be planned, and cannot be measured.
+void add_name(Axes<Options>& axes, const char* name, std::string Options::*field, std::vector<std::string> words,
+              const char* help) {
+#ifdef FEEDRATE_WITH_CUDA
+  axes.word(
+      name, field,
+      [words = std::move(words)] {
+        std::vector<std::string> all = words;
+        std::ranges::copy(all_rungs(), std::back_inserter(all));
+        return all;
+      },
+      help);
+#else
+  static_cast<void>(words);
+  axes.text(
+      name, field, [](const std::string&) {}, help);
+#endif
+}
+
 const Axes<Options>& own_axes() {
-  static const auto kAxes =
-      Axes<Options>()
-          .word(
-              "ladder", &Options::ladder, [] { return Ladders::instance().list(); }, "the problem that is solved")
-          .word("rung", &Options::rung, all_rungs, "the kernel, or a peer: a library's")
-          .word("device", &Options::device, {"auto", "cpu", "cuda"},
-                "device that runs the rung; auto = cuda if there is a GPU")
-          .word(
-              "against", &Options::against,
-              [] {
-                std::vector<std::string> words{"peers", "none"};
-                std::ranges::copy(all_rungs(), std::back_inserter(words));
-                return words;
-              },
-              "what is timed in turn with the rung, on the same inputs: all peers here, nothing, or one rung or peer")
-          .word("cache", &Options::cache, {"cold", "hot"},
-                "cold: the inputs rotate, and together exceed three times the device's cache; hot: one set of inputs")
-          .word(
-              "pace", &Options::pace, {"sustained", "burst"},
+  static const auto kAxes = [] {
+    Axes<Options> axes;
+    axes.word(
+        "ladder", &Options::ladder, [] { return Ladders::instance().list(); }, "the problem that is solved");
+    add_name(axes, "rung", &Options::rung, {}, "the kernel, or a peer: a library's");
+    add_name(axes, "against", &Options::against, {"peers", "alone"},
+             "what is timed in turn with the rung, on the same inputs: all peers here, nothing (alone), or one rung or "
+             "peer");
+    axes.word("device", &Options::device, {"auto", "cpu", "cuda"},
+              "device that runs the rung; auto = cuda if there is a GPU");
+    axes.word("cache", &Options::cache, {"cold", "hot"},
+              "cold: the inputs rotate, and together exceed three times the device's cache; hot: one set of inputs");
+    axes.word("pace", &Options::pace, {"sustained", "burst"},
               "sustained: without pause, at the clock that the power limit allows; burst: pauses between the samples");
+    return axes;
+  }();
   return kAxes;
 }
 
@@ -131,7 +150,13 @@ class Kernels final : public Experiment {
     problem->prepare(copies, mix64(session_.settings().seed) + repetition.number);
     std::vector<Timed> timed;
     for (const std::string& name : names_of(options, *problem)) {
-      const std::string wrong = add_checked(timed, name, *problem, copies);
+      std::string wrong;
+      try {
+        wrong = add_checked(timed, name, *problem, copies);
+      } catch (const Failure& failure) {
+        if (name == options.rung) throw;
+        wrong = failure.what();
+      }
       if (wrong.empty()) continue;
       if (name == options.rung) {
         measured.judge(Status::failed, Cause::wrong_results, name + ": " + wrong);
@@ -143,6 +168,7 @@ class Kernels final : public Experiment {
     const Captured captured(session_);
     const auto samples = time_all(timed, copies, options);
     measured.machine = monitor.stop();
+    measured.machine->expects_power_cap = options.pace == "sustained";
     if (samples.front().empty()) {
       measured.judge(Status::invalid, Cause::interrupted, "interrupted before the first sample");
       return measured;
@@ -155,10 +181,10 @@ class Kernels final : public Experiment {
  private:
   std::string why_impossible(const Options& options, const Problem& problem) const {
     for (const std::string& name : {options.rung, options.against}) {
-      if (name == "peers" || name == "none") continue;
+      if (name == "peers" || name == "alone") continue;
       if (find_rung(options.ladder, name) == nullptr) {
-        return fmt::format("ladder {} has no rung {}; `feedrate kernels show {}` lists them", options.ladder, name,
-                           options.ladder);
+        return fmt::format("ladder {} has no rung {} in this build; `feedrate kernels show {}` lists them",
+                           options.ladder, name, options.ladder);
       }
       if (auto reason = problem.why_unsupported(name); !reason.empty()) return reason;
     }
@@ -185,7 +211,7 @@ class Kernels final : public Experiment {
   /// The rung, and what is timed in turn with it.
   std::vector<std::string> names_of(const Options& options, const Problem& problem) const {
     std::vector<std::string> names{options.rung};
-    if (options.against == "none" || options.against == options.rung) return names;
+    if (options.against == "alone" || options.against == options.rung) return names;
     if (options.against != "peers") return {options.rung, options.against};
     const bool one_core = find_rung(options.ladder, options.rung)->text.one_core;
     for (const RungInfo& each : rungs_of_ladder(options.ladder)) {
@@ -195,20 +221,16 @@ class Kernels final : public Experiment {
     return names;
   }
 
-  /// Prepares and checks a rung or peer, and adds it if its results are right. Returns the error otherwise.
+  /// Prepares and checks a rung or peer, and adds it if its results are right. Returns what is wrong otherwise.
   static std::string add_checked(std::vector<Timed>& timed, const std::string& name, Problem& problem,
                                  std::size_t copies) {
-    try {
-      Timed made{name, problem.make(name), {}, 1};
-      for (const std::size_t copy : {std::size_t{0}, copies - 1}) {
-        made.verdict = problem.verify(name, *made.runner, copy);
-        if (!made.verdict.wrong.empty()) return made.verdict.wrong;
-      }
-      timed.push_back(std::move(made));
-      return "";
-    } catch (const Failure& failure) {
-      return failure.what();
+    Timed made{name, problem.make(name), {}, 1};
+    for (const std::size_t copy : {std::size_t{0}, copies - 1}) {
+      made.verdict = problem.verify(name, *made.runner, copy);
+      if (!made.verdict.wrong.empty()) return made.verdict.wrong;
     }
+    timed.push_back(std::move(made));
+    return "";
   }
 
   std::vector<std::vector<KernelSample>> time_all(std::vector<Timed>& timed, std::size_t copies,
@@ -236,6 +258,7 @@ class Kernels final : public Experiment {
                         .least = kLeastSamples,
                         .captured = info_.kind == "cuda"};
     if (options.pace == "burst") timing.pause_ms = kBurstPauseMs;
+    if (info_.kind == "cpu" && timed.size() > 1) timing.pause_ms = std::max(timing.pause_ms, kThreadsPauseMs);
     return time_in_turn(device_, kernels, timing, session_.gpu(), interrupted);
   }
 
@@ -249,7 +272,7 @@ class Kernels final : public Experiment {
     measured.numbers["bytes_per_second"] = work.bytes / ns * 1e9;
     add_bounds(options, work, measured);
     Json described = describe(samples.front());
-    if (described.contains("power_w")) {
+    if (described.contains("power_w") && timed.size() == 1) {  // otherwise it includes that of the others
       measured.numbers["joules_per_operation"] = described["power_w"]["median"].get<double>() / rate;
     }
     const double per_clock = operations_per_clock(work.limit, info_.capability) * info_.processors;

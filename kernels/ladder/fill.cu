@@ -18,6 +18,22 @@ struct Fill {
   }
 };
 
+struct CountDifferent {
+  Matrix matrix;
+  Inputs inputs;
+  std::uint64_t seed;
+  std::uint64_t* changed;
+  FEEDRATE_HD std::uint64_t count() const { return matrix.batch * matrix.rows * matrix.columns; }
+  FEEDRATE_HD void operator()(std::uint64_t i) const {
+    std::byte expected[4];
+    store_element(expected, matrix.element, input_at(inputs, seed, i));
+    const std::byte* const found = matrix.at(0, i / matrix.columns, i % matrix.columns);
+    for (unsigned byte = 0; byte < bytes_of(matrix.element); ++byte) {
+      if (found[byte] != expected[byte]) return add_to(*changed, 1);
+    }
+  }
+};
+
 struct CountChanged {
   const std::byte* memory;
   std::uint64_t bytes, first;  // `first`: byte where the matrix begins
@@ -38,6 +54,10 @@ struct CountChanged {
 
 void fill(Stream& stream, const Matrix& matrix, Inputs inputs, std::uint64_t seed) {
   stream.launch(spread(Fill{matrix, inputs, seed}));
+}
+
+void count_different(Stream& stream, const Matrix& matrix, Inputs inputs, std::uint64_t seed, std::uint64_t* changed) {
+  stream.launch(spread(CountDifferent{matrix, inputs, seed, changed}));
 }
 
 void count_changed(Stream& stream, const MatrixMemory& memory, std::uint64_t* changed) {

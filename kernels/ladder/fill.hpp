@@ -7,6 +7,9 @@ namespace feedrate::ladder {
 /// Fills the matrices' elements. Everything else in their memory stays as it is: poison() it first.
 void fill(Stream&, const Matrix&, Inputs, std::uint64_t seed);
 
+/// Adds the number of elements that differ from what fill() wrote to `changed`, a word of pinned host memory.
+void count_different(Stream&, const Matrix&, Inputs, std::uint64_t seed, std::uint64_t* changed);
+
 /// Byte of poisoned memory. Elements of all types made of these bytes are NaN, so that a read of memory that belongs to
 /// no matrix cannot go unnoticed (0 × NaN is NaN).
 inline constexpr unsigned char kNanByte = 0xFF;

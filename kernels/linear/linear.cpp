@@ -74,6 +74,7 @@ class LinearProblem final : public Problem {
   }
 
   void prepare(std::size_t copies, std::uint64_t seed) override {
+    seed_ = seed;
     const auto stream = device_.stream();
     const auto filled = [&](const Matrix& matrix, Inputs inputs) {
       MatrixMemory memory(device_, matrix);
@@ -122,6 +123,11 @@ class LinearProblem final : public Problem {
     for (const MatrixMemory* each : results) each->poison(*stream);
     runner.queue(*stream, copy);
     for (const MatrixMemory* each : results) count_changed(*stream, *each, changed);
+    const Copy& inputs = copies_[copy];
+    std::uint64_t seed = seed_ + 4 * copy;
+    for (const MatrixMemory* each : {&inputs.x, &inputs.weight, &inputs.gradient_y}) {
+      count_different(*stream, each->matrix(), inputs_, mix64(seed++), changed);
+    }
     ProductVerdict all;
     for (const auto& [part, product] : products_of(data(copy))) {
       Precision precision = LinearRungs::instance().get("--rung", name).precision(shape_);
@@ -133,7 +139,8 @@ class LinearProblem final : public Problem {
       all.share = std::max(all.share, verdict.share);
       if (!verdict.wrong.empty() && all.wrong.empty()) all.wrong = text_of(part) + ": " + verdict.wrong;
     }
-    if (*changed != 0) all.wrong = fmt::format("{} bytes outside the results were written", *changed);
+    if (*changed != 0)
+      all.wrong = fmt::format("{} bytes outside the results, or elements of the inputs, were changed", *changed);
     return all;
   }
 
@@ -190,6 +197,7 @@ class LinearProblem final : public Problem {
 
   LinearShape shape_;
   Inputs inputs_ = Inputs::normal;
+  std::uint64_t seed_ = 0;
   Device& device_;
   DeviceInfo info_;
   std::vector<Copy> copies_;

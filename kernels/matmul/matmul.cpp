@@ -86,19 +86,20 @@ class MatmulProblem final : public Problem {
   }
 
   void prepare(std::size_t copies, std::uint64_t seed) override {
+    seed_ = mix64(seed);
     const auto stream = device_.stream();
     for (std::size_t copy = 0; copy < copies; ++copy) {
       lefts_.emplace_back(device_, shape_.left());
       rights_.emplace_back(device_, shape_.right());
       lefts_.back().poison(*stream);
       rights_.back().poison(*stream);
-      fill(*stream, lefts_.back().matrix(), inputs_, mix64(seed) + 2 * copy);
-      fill(*stream, rights_.back().matrix(), inputs_, mix64(seed) + 2 * copy + 1);
+      fill(*stream, lefts_.back().matrix(), inputs_, seed_ + 2 * copy);
+      fill(*stream, rights_.back().matrix(), inputs_, seed_ + 2 * copy + 1);
     }
     result_ = MatrixMemory(device_, shape_.result());
     bias_ = MatrixMemory(device_, {nullptr, Element::fp32, 1, shape_.n, shape_.n, 1});
     bias_.poison(*stream);
-    fill(*stream, bias_.matrix(), inputs_, mix64(seed) - 1);
+    fill(*stream, bias_.matrix(), inputs_, seed_ - 1);
     changed_ = device_.allocate_host(sizeof(std::uint64_t), HostMemory::pinned);
     stream->synchronize();
   }
@@ -128,6 +129,8 @@ class MatmulProblem final : public Problem {
     result_.poison(*stream);
     runner.queue(*stream, copy);
     count_changed(*stream, result_, changed);
+    count_different(*stream, lefts_[copy].matrix(), inputs_, seed_ + 2 * copy, changed);
+    count_different(*stream, rights_[copy].matrix(), inputs_, seed_ + 2 * copy + 1, changed);
     const MatmulData data = this->data(copy);
     const Product product{.left = {data.left, left_is_transposed(shape_.layout)},
                           .right = {data.right, right_is_transposed(shape_.layout)},
@@ -139,7 +142,8 @@ class MatmulProblem final : public Problem {
                           .inputs = inputs_};
     const Precision precision = MatmulRungs::instance().get("--rung", name).precision(shape_);
     ProductVerdict verdict = check_product(device_, *stream, product, precision, kSamples, copy);
-    if (*changed != 0) verdict.wrong = fmt::format("{} bytes outside the result were written", *changed);
+    if (*changed != 0)
+      verdict.wrong = fmt::format("{} bytes outside the result, or elements of the inputs, were changed", *changed);
     return verdict;
   }
 
@@ -153,6 +157,7 @@ class MatmulProblem final : public Problem {
 
   MatmulShape shape_;
   Inputs inputs_;
+  std::uint64_t seed_ = 0;
   Device& device_;
   DeviceInfo info_;
   std::vector<MatrixMemory> lefts_, rights_;

@@ -78,7 +78,7 @@ def kernels(
     """One ok row of `rate` operations per second, varied by the repetition. `peers`: the shares of the peers that were
     timed in turn. `details` changes the row's details."""
     step, device, one_core, *_ = RUNGS[rung]
-    point = {"ladder": "matmul", "rung": rung, "device": device, "against": "none" if step == 0 else "peers",
+    point = {"ladder": "matmul", "rung": rung, "device": device, "against": "alone" if step == 0 else "peers",
              "cache": "cold", "pace": "sustained", "m": 4096, "n": 4096, "k": 4096, "batch": 1, "dtype": "bf16",
              "layout": "nt", "inputs": "normal"}  # fmt: skip
     point |= {"dtype": "fp32"} if device == "cpu" else {}
@@ -129,7 +129,7 @@ def repeated(rung: str = "tma_store", **changes) -> list[dict]:
 
 def ladder() -> list[list[dict]]:
     """A ladder of three rungs with two libraries, and its fastest rung alone and under other conditions."""
-    alone = {"against": "none"}
+    alone = {"against": "alone"}
     return [
         repeated("warp_tensor", rate=400 * TERA, peers={"cublas": 0.6, "cublaslt": 0.57}),
         repeated("persistent", rate=600 * TERA, peers={"cublas": 0.9, "cublaslt": 0.86}),
@@ -144,7 +144,7 @@ def ladder() -> list[list[dict]]:
 
 def errors() -> list[list[dict]]:
     """Two rungs at three depths with positive inputs; the error of one grows."""
-    shape = {"m": 1024, "n": 1024, "dtype": "fp8", "inputs": "positive", "against": "none"}
+    shape = {"m": 1024, "n": 1024, "dtype": "fp8", "inputs": "positive", "against": "alone"}
     return [
         repeated(rung, rate=700 * TERA, k=k, error=1e-3 * growth**place, **shape)
         for rung, growth in (("warp_tensor", 4), ("tma_store", 1)) for place, k in enumerate((512, 8192, 65536))

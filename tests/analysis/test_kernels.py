@@ -52,7 +52,7 @@ def test_fastest_rung_is_shown_with_its_shares_and_the_runner_up(measured):
 @pytest.mark.parametrize("some, cell", [
     (repeated(peers={"cublas": 1.001}), "no clear difference"), (repeated(peers={"cublas": 0.8}), "of cublas"),
     ([kernels(peers={"cublas": 0.8})], "no clear difference"),  # a single repetition has no interval
-    (repeated(against="none"), "no peer: it was timed alone"), (repeated(), "no peer: none solves this problem"),
+    (repeated(against="alone"), "no peer: it was timed alone"), (repeated(), "no peer: none solves this problem"),
     ([*repeated(), *repeated("cublas")], "no peer: none was timed in turn"),
     (repeated(details={"failed_peers": {"cublas": "2 elements are wrong"}}), "no peer: cublas failed"),
 ])  # fmt: skip
@@ -184,7 +184,7 @@ def test_conditions_are_compared_with_the_usual_one(measured):
 
 
 def test_conditions_that_differ_in_two_axes_or_in_turns_are_not_compared(measured):
-    alone = {"against": "none"}
+    alone = {"against": "alone"}
     assert conditions.blocks(measured(repeated(), repeated(cache="hot", **alone))) == []
     assert conditions.blocks(measured(repeated(), repeated(cache="hot", pace="burst"), name="two")) == []
     assert conditions.blocks(measured(repeated(cache="hot"), repeated(pace="burst"), name="none")) == []

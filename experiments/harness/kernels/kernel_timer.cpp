@@ -68,6 +68,7 @@ std::vector<std::vector<KernelSample>> time_in_turn(Device& device, const std::v
   Watch watch(watched);
   std::vector<std::vector<KernelSample>> samples(kernels.size());
   const auto time = [&](std::size_t kernel) {
+    if (timing.pause_ms > 0) std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(timing.pause_ms));
     if (flush) flush->queue(*stream);
     stream->record(*begin);
     sample(kernel);
@@ -80,7 +81,6 @@ std::vector<std::vector<KernelSample>> time_in_turn(Device& device, const std::v
   const std::uint64_t last = now_ns() + static_cast<std::uint64_t>(timing.seconds * 1e9);
   const auto count = [&] { return samples.front().size(); };
   while (count() < timing.most && (count() < timing.least || now_ns() < last) && !stop()) {
-    if (timing.pause_ms > 0) std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(timing.pause_ms));
     const bool backwards = count() % 2 != 0;
     for (std::size_t i = 0; i < kernels.size(); ++i) time(backwards ? kernels.size() - 1 - i : i);
   }

@@ -20,7 +20,7 @@ struct KernelTiming {
   unsigned launches = 1;    ///< launches per sample, in sequence; the sample's time is divided by their number
   bool cold = false;        ///< flush the cache before each sample
   bool captured = false;    ///< combine a sample's launches in one graph, captured once
-  double pause_ms = 0;      ///< idle time before each sample or, with several kernels, before each block of samples
+  double pause_ms = 0;      ///< idle time before each sample
 };
 
 /// One sample, with the GPU's state at that time if it is known.

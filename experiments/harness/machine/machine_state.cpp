@@ -122,9 +122,10 @@ Json host_json(const HostUse& host) {
 std::optional<std::string> held_down(const MachineState& state) {
   std::uint64_t reasons = 0;
   std::size_t samples = 0;
+  const std::uint64_t counted = state.expects_power_cap ? ~clock_reason::kPowerCap : ~std::uint64_t{0};
   for (const auto& [t, gpu] : state.samples) {
-    reasons |= throttles(gpu);
-    samples += throttles(gpu) != 0;
+    reasons |= throttles(gpu) & counted;
+    samples += (throttles(gpu) & counted) != 0;
   }
   if (reasons == 0) return std::nullopt;
   const auto clock = range_of(state, &GpuSample::sm_clock_mhz);
@@ -139,6 +140,7 @@ std::optional<std::string> slow_clock(const MachineState& state) {
   for (const auto& [t, gpu] : state.samples) {
     if (!gpu.sm_clock_mhz || gpu.sm_clock_limit_mhz.value_or(0) <= 0 || !at_work(gpu) || clock_was_chosen(gpu))
       continue;
+    if (state.expects_power_cap && (throttles(gpu) & clock_reason::kPowerCap) != 0) continue;
     if (slowest == nullptr || share(gpu) < share(*slowest)) slowest = &gpu;
   }
   if (slowest == nullptr || share(*slowest) >= kLeastClock) return std::nullopt;

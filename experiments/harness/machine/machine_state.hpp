@@ -20,6 +20,7 @@ struct MachineState {
   HostUse host;
   double sample_cost_seconds_max = 0;  ///< wall time of the longest sample, including waits for PCIe counters
   double sample_cpu_seconds_max = 0;   ///< CPU time of the most expensive sample
+  bool expects_power_cap = false;      ///< the experiment measures the clock that the power cap allows
 };
 
 struct Range {
@@ -37,8 +38,8 @@ std::optional<double> power_w(const MachineState&);
 Json to_json(const MachineState&);
 
 /// Reasons to repeat a repetition, each a sentence with its evidence; empty if nothing disturbed it:
-/// - something other than idleness or a user-set clock held the GPU's clocks down;
-/// - the SM clock of a busy GPU was below 75 % of its limit although no lower clock was set;
+/// - something other than idleness, a user-set clock or an expected power cap held the GPU's clocks down;
+/// - the SM clock of a busy GPU was below 75 % of its limit for none of these reasons;
 /// - the CPU time that the hypervisor stole exceeded 2 % of the CPU time that this process used;
 /// - a control group's CPU quota was used up in some period, so that threads waited for the next period;
 /// - the process's threads shared cores although other cores were idle.

@@ -143,7 +143,7 @@ class Best final : public Summary {
     return places;
   }
   std::string line(const Figure& figure, const std::string& head, const Place& place) const {
-    return fmt::format("  {:<21} {:<20}{}\n", head, place.variant, value_text(figure, place));
+    return fmt::format("  {:<21} {:<19} {}\n", head, place.variant, value_text(figure, place));
   }
   std::string value_text(const Figure& figure, const Place& place) const {
     return info_.text(figure.name, place.value.median) + place.value.spread_text() +
