@@ -371,7 +371,8 @@ const ExperimentRegistration registered(
                 .rate = "operations_per_second",
                 .time = "time_ns",
                 .make = [](Session& session) { return std::make_unique<Kernels>(session); },
-                .listing = {members, add_cpu_limits}});
+                .listing = {members, add_cpu_limits},
+                .unused_options = {"messages", "no-stages", "pin", "trace"}});
 
 }  // namespace
 }  // namespace feedrate::kernels

@@ -22,7 +22,7 @@ SPECS = {
     ],
     "kernels": [
         {"name": "rungs", "axes": SQUARE | {"rung": ["cpu_naive", "cpu_packed"]}},
-        {"name": "depth", "axes": SQUARE | {"rung": "cpu_packed", "k": [64, 512], "inputs": "positive", "against": "none"}},
+        {"name": "depth", "axes": SQUARE | {"rung": "cpu_packed", "k": [64, 512], "inputs": "positive", "against": "alone"}},
         {"name": "no CPU rung", "axes": SQUARE | {"rung": "cpu_naive", "dtype": "bf16"}},
     ],
 }

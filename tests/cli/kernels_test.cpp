@@ -17,19 +17,22 @@ class KernelsCommand : public testing::Test {
   }
   /// The row of one short run on the CPU device.
   Json measured(Words words) {
-    Words all{"run",  "--experiment", "kernels",        "--device", "cpu", "--seconds", "0.02", "--warmup",
-              "0.01", "--json",       "--floor-rounds", "1",        "--m", "60",        "--n",  "70",
-              "--k",  "80",           "--cache",        "hot"};
-    all.insert(all.end(), words.begin(), words.end());
-    EXPECT_EQ(feedrate(all), 0) << err_;
+    words.insert(words.begin(), {"run", "--experiment", "kernels", "--device", "cpu", "--seconds", "0.02", "--warmup",
+                                 "0.01", "--json", "--floor-rounds", "1", "--cache", "hot"});
+    EXPECT_EQ(feedrate(words), 0) << err_;
     return measured_in(out_).at(0);
+  }
+  /// The same for a small product.
+  Json product(Words words) {
+    words.insert(words.end(), {"--m", "60", "--n", "70", "--k", "80"});
+    return measured(std::move(words));
   }
   Workplace place_;
   std::string out_, err_;
 };
 
 TEST_F(KernelsCommand, RungIsCheckedAndTimed) {
-  const Json row = measured({"--rung", "cpu_packed"});
+  const Json row = product({"--rung", "cpu_packed"});
   EXPECT_EQ(row.at("status"), "ok");
   EXPECT_EQ(row.at("details").at("verified").at("elements"), 2048);
   EXPECT_GT(row.at("figures").at("operations_per_second"), 0);
@@ -38,11 +41,11 @@ TEST_F(KernelsCommand, RungIsCheckedAndTimed) {
 }
 
 TEST_F(KernelsCommand, RungIsComparedWithAnotherOneInTurn) {
-  const Json row = measured({"--rung", "cpu_packed", "--against", "cpu_naive"});
+  const Json row = product({"--rung", "cpu_packed", "--against", "cpu_naive"});
   const Json& naive = row.at("details").at("peers").at("cpu_naive");
   EXPECT_EQ(naive.at("samples").at("count"), row.at("details").at("samples").at("count"));
   EXPECT_EQ(row.at("figures").at("share_of_best_peer"), naive.at("share"));
-  EXPECT_FALSE(measured({"--rung", "cpu_packed", "--against", "alone"}).at("details").contains("peers"));
+  EXPECT_FALSE(product({"--rung", "cpu_packed", "--against", "alone"}).at("details").contains("peers"));
 }
 
 TEST_F(KernelsCommand, LinearLayerIsMeasured) {
@@ -72,8 +75,9 @@ TEST_F(KernelsCommand, ImpossiblePointsNameTheReason) {
   EXPECT_NE(reason({"--rung", "cpu_naive", "--dtype", "bf16"}).find("the CPU's rungs multiply fp32, not bf16"),
             std::string::npos)
       << err_;
-  EXPECT_NE(reason({"--rung", "openblas", "--ladder", "linear"}).find("ladder linear has no rung openblas in this build"),
-            std::string::npos)
+  EXPECT_NE(
+      reason({"--rung", "openblas", "--ladder", "linear"}).find("ladder linear has no rung openblas in this build"),
+      std::string::npos)
       << err_;
   EXPECT_NE(reason({"--rung", "cpu_naive", "--m", "1Mi", "--n", "1Mi"}).find("more than the"), std::string::npos)
       << err_;
