@@ -22,7 +22,7 @@ struct MatmulWork {
   static const Axes<Options>& axes() {
     static const auto kAxes = Axes<Options>().word(
         "work-rung", &Options::rung, {"naive", "register_tiles"},
-        "kernel of a product: one element after another, or 4 x 4 elements in registers per thread");
+        "kernel of a product: one element after another, or 2 x 4 elements in registers per thread");
     return kAxes;
   }
 
@@ -57,12 +57,13 @@ struct MatmulWork {
       }
       return sum;
     }
-    for (std::size_t i = group.rank(); i < pieces * pieces; i += group.size()) {
-      Vec16 tile[4];
-      four_rows(left + i / pieces * side, right + i % pieces, pieces, tile);
-      for (unsigned row = 0; row < 4; ++row) {
-        out[i / pieces * side + row * pieces + i % pieces] = tile[row];
-        sum += sum_of(tile[row]);
+    for (std::size_t i = group.rank(); i < side / 2 * pieces; i += group.size()) {
+      const std::size_t row = i / pieces * 2, column = i % pieces;
+      Vec16 tile[2];
+      two_rows(left + row * pieces, right + column, pieces, tile);
+      for (unsigned r = 0; r < 2; ++r) {
+        out[(row + r) * pieces + column] = tile[r];
+        sum += sum_of(tile[r]);
       }
     }
     return sum;
@@ -107,22 +108,19 @@ struct MatmulWork {
     }
     return made;
   }
-  /// 4 × 4 elements; eight loads of 16 bytes for 64 multiply-adds.
-  FEEDRATE_HD static void four_rows(const Vec16* rows, const Vec16* columns, std::size_t pieces, Vec16 (&made)[4]) {
-    float sums[4][4] = {};
+  /// 2 × 4 elements; six loads of 16 bytes for 32 multiply-adds. A resident kernel has 64 registers per thread.
+  FEEDRATE_HD static void two_rows(const Vec16* rows, const Vec16* columns, std::size_t pieces, Vec16 (&made)[2]) {
+    float sums[2][4] = {};
     for (std::size_t k = 0; k < pieces; ++k) {
-      Vec16 left[4], right[4];
+      const Vec16 left[2] = {rows[k], rows[pieces + k]};
       for (unsigned i = 0; i < 4; ++i) {
-        left[i] = rows[i * pieces + k];
-        right[i] = columns[(4 * k + i) * pieces];
-      }
-      for (unsigned row = 0; row < 4; ++row) {
-        for (unsigned i = 0; i < 4; ++i) {
-          for (unsigned c = 0; c < 4; ++c) sums[row][c] += to_float(left[row].word[i]) * to_float(right[i].word[c]);
+        const Vec16 right = columns[(4 * k + i) * pieces];
+        for (unsigned row = 0; row < 2; ++row) {
+          for (unsigned c = 0; c < 4; ++c) sums[row][c] += to_float(left[row].word[i]) * to_float(right.word[c]);
         }
       }
     }
-    for (unsigned row = 0; row < 4; ++row) {
+    for (unsigned row = 0; row < 2; ++row) {
       for (unsigned c = 0; c < 4; ++c) made[row].word[c] = to_bits(sums[row][c]);
     }
   }
