@@ -40,6 +40,7 @@ const RungInfo* find_rung(const std::string& ladder, const std::string& name) {
   return found == rungs.end() ? nullptr : &*found;
 }
 
+#ifdef FEEDRATE_WITH_CUDA
 /// Names of the rungs and peers of all ladders.
 std::vector<std::string> all_rungs() {
   std::vector<std::string> names;
@@ -50,6 +51,7 @@ std::vector<std::string> all_rungs() {
   }
   return names;
 }
+#endif
 
 struct Options {
   std::string ladder = "matmul", rung = "cpu_naive", device = "auto", against = "peers", cache = "cold",
