@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -88,9 +87,8 @@ int parse_and_act(CLI::App& app, const std::vector<std::string>& arguments) {
   return program.action();
 }
 
-/// Experiments that only the program feedrate_full has, because they take long to build.
-constexpr std::array kOfFullProgram{"kernels"};
-constexpr auto kFullProgram = "feedrate_full";
+/// The program with all experiments, and the one that only it has, because that takes long to build.
+constexpr auto kFullProgram = "feedrate_full", kItsExperiment = "kernels";
 
 /// Runs the program with all experiments, with the same arguments, if it has been built next to this one. It may know a
 /// name that this program does not know. Returns otherwise.
@@ -99,13 +97,14 @@ void run_full_program(const std::vector<std::string>& arguments) {
   if (own.filename() != "feedrate") return;
   std::vector<std::string> words = arguments;
   execv((own.parent_path() / kFullProgram).c_str(), feedrate::raw_words(words).data());
-  const auto is_of_full_program = [&](const std::string& word) {
-    return std::ranges::any_of(kOfFullProgram, [&](const char* name) { return word.find(name) != std::string::npos; });
+  // As a subcommand, as the experiment, or as one of its specs.
+  const auto names_it = [](const std::string& word) {
+    const std::string value = word.substr(word.find('=') + 1);
+    return value == kItsExperiment || value.starts_with(std::string(kItsExperiment) + "_");
   };
-  if (std::ranges::none_of(arguments, is_of_full_program)) return;
-  feedrate::say(
-      "feedrate: the experiment kernels is in the program {}, which is not built: cmake --build {} --target {}\n",
-      kFullProgram, own.parent_path().parent_path().string(), kFullProgram);
+  if (std::ranges::none_of(arguments, names_it)) return;
+  feedrate::say("feedrate: the experiment {} is in the program {}, which is not built: cmake --build {} --target {}\n",
+                kItsExperiment, kFullProgram, own.parent_path().parent_path().string(), kFullProgram);
 }
 
 }  // namespace

@@ -343,6 +343,7 @@ Json members() {
                        {"step", rung.text.step},
                        {"device", rung.text.device},
                        {"one_core", rung.text.one_core},
+                       {"repeats", rung.text.repeats},
                        {"reason", rung.text.reason},
                        {"prediction", rung.text.prediction},
                        {"design", rung.text.design}});

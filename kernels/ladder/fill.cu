@@ -1,7 +1,5 @@
 #include "kernels/ladder/fill.hpp"
 
-#include <algorithm>
-
 #include "kernels/ladder/spread.cuh"
 
 namespace feedrate::ladder {

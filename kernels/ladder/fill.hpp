@@ -19,10 +19,9 @@ class MatrixMemory {
  public:
   static constexpr std::size_t kGuard = 1024;  // bytes; keeps the alignment that TMA and vector loads need
   MatrixMemory() = default;
-  /// `shift`: bytes by which the data are moved, so that they are not aligned.
-  MatrixMemory(Device& device, Matrix matrix, std::size_t shift = 0)
-      : memory_(device.allocate_device(matrix.bytes() + 2 * kGuard + shift)), matrix_(matrix) {
-    matrix_.data = memory_.data() + kGuard + shift;
+  MatrixMemory(Device& device, const Matrix& matrix)
+      : memory_(device.allocate_device(matrix.bytes() + 2 * kGuard)), matrix_(matrix) {
+    matrix_.data = memory_.data() + kGuard;
   }
   const Matrix& matrix() const { return matrix_; }
   void poison(Stream& stream) const { stream.fill(memory_.data(), kNanByte, memory_.size()); }

@@ -22,6 +22,7 @@ namespace feedrate::ladder {
 struct RungText {
   unsigned step = 0;  ///< place in the ladder, from 1; 0 for a peer
   std::string device = "cuda";
+  bool repeats = true;          ///< repeats its results bit for bit
   bool one_core = false;        ///< runs on one core of the CPU; compared with peers that also do
   std::string changes = {};     ///< what differs from the rung before
   std::string reason = {};      ///< why that pays
@@ -91,18 +92,5 @@ std::vector<RungInfo> rungs_of(const Registry<Entry>& registry) {
   });
   return rungs;
 }
-
-/// A runner whose work is one launch: `launch(copy)` returns it.
-template <class Launch>
-class LaunchRunner final : public Runner {
- public:
-  LaunchRunner(Device& device, Launch launch) : device_(device), launch_(std::move(launch)) {}
-  void queue(Stream& stream, std::size_t copy) override { stream.launch(launch_(copy)); }
-  std::optional<KernelResources> resources() override { return device_.resources(launch_(0)); }
-
- private:
-  Device& device_;
-  Launch launch_;
-};
 
 }  // namespace feedrate::ladder

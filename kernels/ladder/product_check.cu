@@ -120,11 +120,12 @@ struct CheckSamples {
     const double scale = absolute(product.scale), depth = static_cast<double>(product.depth);
     double value = sum * product.scale;
     if (product.bias != nullptr) value += product.bias[at.column];
-    // Sums of many products that were promoted are as exact as fp32, apart from the products within one promotion.
-    const double chunk = precision.promotion != 0 && precision.promotion < depth ? precision.promotion : depth;
-    const double allowed = kMargin * scale *
-                           (precision.sum * root(chunk) * magnitude * root(chunk / (depth > 0 ? depth : 1)) +
-                            0x1p-23 * root(depth) * magnitude + precision.operand * root(squares));
+    double sums = precision.sum * root(depth);
+    if (precision.promotion != 0 && precision.promotion < depth) {
+      // Errors within each promotion, and those of fp32 between the promotions.
+      sums = precision.sum * precision.promotion / root(depth) + 0x1p-24 * root(depth / precision.promotion);
+    }
+    const double allowed = kMargin * scale * (sums * magnitude + precision.operand * root(squares));
     if (product.before_gelu.data != nullptr) compare(product.before_gelu, at, sample, value, allowed);
     // The slope of gelu is at most 1.13.
     compare(product.result, at, sample, product.gelu ? gelu(value) : value,

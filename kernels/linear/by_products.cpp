@@ -10,6 +10,21 @@ namespace {
 
 const MatmulRung& product_rung(const std::string& name) { return MatmulRungs::instance().get("matmul rung", name); }
 
+MatmulShape forward_product(const LinearShape& shape, Epilogue epilogue) {
+  return {.m = shape.rows,
+          .n = shape.out,
+          .k = shape.in,
+          .element = shape.element,
+          .layout = Layout::nt,
+          .epilogue = epilogue};
+}
+MatmulShape input_product(const LinearShape& shape) {
+  return {.m = shape.rows, .n = shape.in, .k = shape.out, .element = shape.element, .layout = Layout::nn};
+}
+MatmulShape weight_product(const LinearShape& shape) {
+  return {.m = shape.out, .n = shape.in, .k = shape.rows, .element = shape.element, .layout = Layout::tn};
+}
+
 /// The products that a pass needs, each with its rung.
 std::vector<std::pair<std::string, MatmulShape>> products_of(const LinearShape& shape, const LinearParts& parts) {
   std::vector<std::pair<std::string, MatmulShape>> products;
@@ -30,14 +45,10 @@ std::vector<std::pair<std::string, MatmulShape>> products_of(const LinearShape& 
 class ByProducts final : public Linear {
  public:
   ByProducts(const LinearShape& shape, Device& device, const LinearParts& parts) : shape_(shape), parts_(parts) {
-    const auto make = [&](const std::string& rung, const MatmulShape& product) {
-      return product_rung(rung).make(product, device);
-    };
     const auto products = products_of(shape, parts);
-    std::size_t next = 0;
-    const auto made = [&] {
-      const auto& [rung, product] = products[next++];
-      return make(rung, product);
+    auto made = [&, next = products.begin()]() mutable {
+      const auto& [rung, product] = *next++;
+      return product_rung(rung).make(product, device);
     };
     if (shape.computes(Pass::forward)) forward_ = made();
     if (shape.computes(Pass::backward_input)) input_ = made();
@@ -93,21 +104,6 @@ class ByProducts final : public Linear {
 };
 
 }  // namespace
-
-MatmulShape forward_product(const LinearShape& shape, Epilogue epilogue) {
-  return {.m = shape.rows,
-          .n = shape.out,
-          .k = shape.in,
-          .element = shape.element,
-          .layout = Layout::nt,
-          .epilogue = epilogue};
-}
-MatmulShape input_product(const LinearShape& shape) {
-  return {.m = shape.rows, .n = shape.in, .k = shape.out, .element = shape.element, .layout = Layout::nn};
-}
-MatmulShape weight_product(const LinearShape& shape) {
-  return {.m = shape.out, .n = shape.in, .k = shape.rows, .element = shape.element, .layout = Layout::tn};
-}
 
 LinearRung rung_of_parts(const std::string& name, RungText text, const LinearParts& parts,
                          std::vector<Element> elements) {

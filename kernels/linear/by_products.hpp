@@ -20,9 +20,4 @@ struct LinearParts {
 /// A rung from parts. Its products are those of the named matmul rungs.
 LinearRung rung_of_parts(const std::string& name, RungText, const LinearParts&, std::vector<Element> elements);
 
-/// The shapes of the three products of a layer.
-MatmulShape forward_product(const LinearShape&, Epilogue);
-MatmulShape input_product(const LinearShape&);
-MatmulShape weight_product(const LinearShape&);
-
 }  // namespace feedrate::ladder

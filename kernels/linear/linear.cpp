@@ -64,7 +64,7 @@ class LinearProblem final : public Problem {
     return shape_.x().bytes() + shape_.weight().bytes() + 2 * shape_.y().bytes();
   }
   std::size_t result_bytes() const override {
-    return shape_.x().bytes() + shape_.weight().bytes() + 2 * shape_.y().bytes();
+    return shape_.x().bytes() + shape_.weight().bytes() + 2 * shape_.y().bytes() + shape_.partial().bytes();
   }
   std::string why_unsupported(const std::string& name) const override {
     const LinearRung& rung = LinearRungs::instance().get("--rung", name);

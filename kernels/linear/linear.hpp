@@ -48,7 +48,6 @@ class Linear {
 
 struct LinearRung {
   RungText text;
-  bool repeats = true;  ///< repeats its results bit for bit
   std::function<std::string()> unavailable = [] { return std::string(); };
   std::function<std::string(const LinearShape&, const DeviceInfo&)> why_unsupported;
   std::function<Precision(const LinearShape&)> precision = [](const LinearShape& shape) {

@@ -45,7 +45,7 @@ LinearRung rung() {
        .weight_by = weight_by_atomics,
        .bias = sum_columns_by_atomics},
       {Element::fp32});
-  made.repeats = false;
+  made.text.repeats = false;
   return made;
 }
 

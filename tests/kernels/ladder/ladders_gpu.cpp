@@ -108,7 +108,7 @@ TEST_P(GpuLinear, RepeatsItsResultsIfItSaysSo) {
   ladder::LinearShape tensor = shape;
   tensor.element = ladder::Element::bf16;
   for (const ladder::LinearShape& each : {shape, tensor}) {
-    if (!rung.repeats || !rung.why_unsupported(each, device->info()).empty()) continue;
+    if (!rung.text.repeats || !rung.why_unsupported(each, device->info()).empty()) continue;
     const auto stream = device->stream();
     const auto memory = [&](const ladder::Matrix& matrix, std::uint64_t seed) {
       ladder::MatrixMemory made(*device, matrix);
