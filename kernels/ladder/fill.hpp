@@ -4,7 +4,7 @@
 
 namespace feedrate::ladder {
 
-/// Fills the matrices' elements. Everything else in their memory stays as it is: poison() it first.
+/// Fills the elements of the matrices and changes no other memory.
 void fill(Stream&, const Matrix&, Inputs, std::uint64_t seed);
 
 /// Adds the number of elements that differ from what fill() wrote to `changed`, a word of pinned host memory.

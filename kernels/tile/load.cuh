@@ -3,7 +3,7 @@
 
 namespace feedrate::tile {
 
-/// Four elements of a row from `from`, of which `there` exist; the others are 0.
+/// Loads four elements from `from`. Only the first `there` of them exist; the others become 0.
 __device__ inline float4 load_four(const float* from, int there, bool vectors) {
   if (vectors && there >= 4) return *reinterpret_cast<const float4*>(from);
   return {there > 0 ? from[0] : 0, there > 1 ? from[1] : 0, there > 2 ? from[2] : 0, there > 3 ? from[3] : 0};

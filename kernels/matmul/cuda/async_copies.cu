@@ -66,7 +66,7 @@ __global__ void __launch_bounds__(kThreads, 1) async_copies_kernel(Fp32Product p
       start_copy<true>(left, product.left, row, step * kDepth, product.m, product.k);
       start_copy<right_along>(left + kTile, product.right, column, step * kDepth, product.n, product.k);
     }
-    tile::end_copies();  // also an empty group, so that the number of groups tells which step has arrived
+    tile::end_copies();  // one group per step, even if it is empty: await_copies() counts groups
   };
   for (int step = 0; step < kStages - 1; ++step) start(step);
   float sums[8][8] = {};

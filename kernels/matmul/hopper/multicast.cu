@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(Shape<element>::kThreads, 1)
                  product.n);
     }
   }
-  tile::synchronize_cluster();  // no block may end while another one sends to its memory
+  tile::synchronize_cluster();  // a block must not end while another one writes to its shared memory
 }
 
 struct Launch {
