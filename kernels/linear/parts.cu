@@ -82,10 +82,7 @@ void sum_columns_by_atomics(Stream& stream, const LinearShape&, const LinearData
   stream.launch(spread(AddToBias{data.slope, sums_of(data)}));
 }
 void sum_columns_by_threads(Stream& stream, const LinearShape&, const LinearData& data) {
-  add_rows(stream, data.slope, data.gradient_bias);
-}
-void add_rows(Stream& stream, const Matrix& rows, const Matrix& sum) {
-  stream.launch(spread(SumColumn{rows, reinterpret_cast<float*>(sum.data)}));
+  stream.launch(spread(SumColumn{data.slope, sums_of(data)}));
 }
 
 void add_parts(Stream& stream, const Matrix& parts, const Matrix& sum) { stream.launch(spread(AddParts{parts, sum})); }

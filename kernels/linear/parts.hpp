@@ -13,8 +13,6 @@ void sum_columns_by_atomics(Stream&, const LinearShape&, const LinearData&);
 /// The same, with a thread per column that adds its rows in order.
 void sum_columns_by_threads(Stream&, const LinearShape&, const LinearData&);
 
-/// sum (1 row) = the sum of all rows of `rows`, added in order.
-void add_rows(Stream&, const Matrix& rows, const Matrix& sum);
 /// sum = the sum of the matrices of the batch `parts`, added in order.
 void add_parts(Stream&, const Matrix& parts, const Matrix& sum);
 

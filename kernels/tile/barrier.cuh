@@ -23,11 +23,12 @@ __device__ inline void after_init() {
 __device__ inline void arrive(Barrier& barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];\n" ::"r"(shared_address(&barrier)) : "memory");
 }
-/// Arrives at the same barrier of another block of the cluster.
-__device__ inline void arrive_at(Barrier& barrier, unsigned block) {
+/// Arrives at the same barrier of another block of the cluster, after reads of shared memory. It publishes no writes: an
+/// arrival with release semantics at the scope of the cluster waits for the whole GPU's memory, every time.
+__device__ inline void arrive_after_reads(Barrier& barrier, unsigned block) {
   asm volatile(
       "{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\n"
-      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n}\n" ::"r"(shared_address(&barrier)),
+      "mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [there];\n}\n" ::"r"(shared_address(&barrier)),
       "r"(block)
       : "memory");
 }
@@ -37,15 +38,15 @@ __device__ inline void arrive_expecting(Barrier& barrier, unsigned bytes) {
                : "memory");
 }
 /// Waits for the end of the phase with this parity (0 for the first one). A barrier that stays silent for 30 seconds ends
-/// the kernel with an error instead of occupying the GPU for ever. The loop is in assembly, so that the compiler moves
-/// no registers of running products around it.
+/// the kernel with an error instead of occupying the GPU for ever; reading the time takes long, so it is read once in
+/// 1024 tries. The loop is in assembly, so that the compiler moves no registers of running products around it.
 __device__ inline void wait(Barrier& barrier, unsigned parity) {
   asm volatile(
-      "{\n.reg .pred ended, over;\n.reg .u64 now, last;\n"
-      "mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 ended, [%0], %1;\n@ended bra DONE;\n"
-      "mov.u64 last, %%globaltimer;\nadd.u64 last, last, 30000000000;\n"
+      "{\n.reg .pred ended, over;\n.reg .b32 tries;\n.reg .u64 now, last;\nmov.u32 tries, 0;\nmov.u64 last, 0;\n"
       "TRY:\nmbarrier.try_wait.parity.acquire.cta.shared::cta.b64 ended, [%0], %1;\n@ended bra DONE;\n"
-      "mov.u64 now, %%globaltimer;\nsetp.gt.u64 over, now, last;\n@over trap;\nbra TRY;\nDONE:\n}\n" ::"r"(
+      "add.u32 tries, tries, 1;\nsetp.lt.u32 over, tries, 1024;\n@over bra TRY;\n"
+      "mov.u32 tries, 0;\nmov.u64 now, %%globaltimer;\nsetp.eq.u64 over, last, 0;\n"
+      "@over add.u64 last, now, 30000000000;\nsetp.gt.u64 over, now, last;\n@over trap;\nbra TRY;\nDONE:\n}\n" ::"r"(
           shared_address(&barrier)),
       "r"(parity)
       : "memory");

@@ -88,6 +88,9 @@ __device__ T rounded_to(float value) {
   }
 }
 
+__device__ inline float to_float(__half value) { return __half2float(value); }
+__device__ inline float to_float(__nv_bfloat16 value) { return __bfloat162float(value); }
+
 /// Stores `count` consecutive elements of a row, as far as they exist; in one piece if possible.
 template <int count, class T>
 __device__ void store(const Result<T>& result, unsigned which, int row, int column, int m, int n,

@@ -34,7 +34,10 @@ __device__ inline void store_box(const CUtensorMap& map, const void* from, int x
 /// Makes this thread's writes to shared memory visible to copies.
 __device__ inline void after_writes() { asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory"); }
 __device__ inline void end_stores() { asm volatile("cp.async.bulk.commit_group;\n" ::: "memory"); }
-/// Waits until this thread's stores have read their shared memory.
-__device__ inline void await_reads_of_stores() { asm volatile("cp.async.bulk.wait_group.read 0;\n" ::: "memory"); }
+/// Waits until at most `groups` groups of this thread's stores still read their shared memory.
+template <int groups>
+__device__ void await_reads_of_stores() {
+  asm volatile("cp.async.bulk.wait_group.read %0;\n" ::"n"(groups) : "memory");
+}
 
 }  // namespace feedrate::tile

@@ -48,27 +48,45 @@ __device__ void pin_registers(float (&registers)[count]) {
 #define FEEDRATE_8(i)                                                                                \
   "+f"(sums[i]), "+f"(sums[(i) + 1]), "+f"(sums[(i) + 2]), "+f"(sums[(i) + 3]), "+f"(sums[(i) + 4]), \
       "+f"(sums[(i) + 5]), "+f"(sums[(i) + 6]), "+f"(sums[(i) + 7])
-#define FEEDRATE_32(i) FEEDRATE_8(i), FEEDRATE_8((i) + 8), FEEDRATE_8((i) + 16), FEEDRATE_8((i) + 24)
-#define FEEDRATE_REGISTERS_64                                                                                 \
-  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, " \
-  "%23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, " \
-  "%44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define FEEDRATE_16(i) FEEDRATE_8(i), FEEDRATE_8((i) + 8)
+#define FEEDRATE_32(i) FEEDRATE_16(i), FEEDRATE_16((i) + 16)
+#define FEEDRATE_64(i) FEEDRATE_32(i), FEEDRATE_32((i) + 32)
+#define FEEDRATE_128(i) FEEDRATE_64(i), FEEDRATE_64((i) + 64)
+#define FEEDRATE_REGISTERS_8 "%0, %1, %2, %3, %4, %5, %6, %7"
+#define FEEDRATE_REGISTERS_16 FEEDRATE_REGISTERS_8 ", %8, %9, %10, %11, %12, %13, %14, %15"
+#define FEEDRATE_REGISTERS_32 \
+  FEEDRATE_REGISTERS_16       \
+  ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define FEEDRATE_REGISTERS_64                                                                         \
+  FEEDRATE_REGISTERS_32                                                                               \
+  ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, " \
+  "%51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
 #define FEEDRATE_REGISTERS_128                                                                                   \
   FEEDRATE_REGISTERS_64                                                                                          \
   ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, "                      \
   "%81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, %96, %97, %98, %99, %100, %101, "  \
   "%102, %103, %104, %105, %106, %107, %108, %109, %110, %111, %112, %113, %114, %115, %116, %117, %118, %119, " \
   "%120, %121, %122, %123, %124, %125, %126, %127"
-#define FEEDRATE_WGMMA_128(types, more)                                                                     \
-  asm volatile("{\n.reg .pred adds;\nsetp.ne.b32 adds, %66, 0;\nwgmma.mma_async.sync.aligned.m64n128" types \
-               " {" FEEDRATE_REGISTERS_64 "}, %64, %65, adds" more ";\n}\n"                                 \
-               : FEEDRATE_32(0), FEEDRATE_32(32)                                                            \
+// `count` registers; the numbers of the operands after them: left, right, adds, and for 16-bit types the directions.
+#define FEEDRATE_WGMMA(size, types, count, left_at, right_at, adds_at, more)                                \
+  asm volatile("{\n.reg .pred adds;\nsetp.ne.b32 adds, %" #adds_at                                          \
+               ", 0;\nwgmma.mma_async.sync.aligned.m64n" #size types " {" FEEDRATE_REGISTERS_##count "}, %" \
+               #left_at ", %" #right_at ", adds" more ";\n}\n"                                              \
+               : FEEDRATE_##count(0)                                                                        \
                : "l"(left), "l"(right), "r"(adds), "n"(left_along ? 0 : 1), "n"(right_along ? 0 : 1))
-#define FEEDRATE_WGMMA_256(types, more)                                                                      \
-  asm volatile("{\n.reg .pred adds;\nsetp.ne.b32 adds, %130, 0;\nwgmma.mma_async.sync.aligned.m64n256" types \
-               " {" FEEDRATE_REGISTERS_128 "}, %128, %129, adds" more ";\n}\n"                               \
-               : FEEDRATE_32(0), FEEDRATE_32(32), FEEDRATE_32(64), FEEDRATE_32(96)                           \
-               : "l"(left), "l"(right), "r"(adds), "n"(left_along ? 0 : 1), "n"(right_along ? 0 : 1))
+#define FEEDRATE_WGMMA_OF(size, count, left_at, right_at, adds_at, turn_left, turn_right)                             \
+  do {                                                                                                               \
+    if constexpr (element == Element::tf32)                                                                          \
+      FEEDRATE_WGMMA(size, "k8.f32.tf32.tf32", count, left_at, right_at, adds_at, ", 1, 1");                         \
+    if constexpr (element == Element::bf16)                                                                          \
+      FEEDRATE_WGMMA(size, "k16.f32.bf16.bf16", count, left_at, right_at, adds_at,                                   \
+                     ", 1, 1, %" #turn_left ", %" #turn_right);                                                      \
+    if constexpr (element == Element::fp16)                                                                          \
+      FEEDRATE_WGMMA(size, "k16.f32.f16.f16", count, left_at, right_at, adds_at,                                     \
+                     ", 1, 1, %" #turn_left ", %" #turn_right);                                                      \
+    if constexpr (element == Element::fp8)                                                                           \
+      FEEDRATE_WGMMA(size, "k32.f32.e4m3.e4m3", count, left_at, right_at, adds_at, ", 1, 1");                        \
+  } while (false)
 
 /// sums (64 × columns) += left (64 rows × 32 bytes) × right (columns × 32 bytes), or = if `adds` is 0. Thread t of the
 /// warpgroup has in sums[i] the element of row t / 32 × 16 + t % 32 / 4 + i / 2 % 2 × 8 and column
@@ -76,26 +94,32 @@ __device__ void pin_registers(float (&registers)[count]) {
 template <ladder::Element element, int columns, bool left_along = true, bool right_along = true>
 __device__ __forceinline__ void multiply_group(float (&sums)[columns / 2], std::uint64_t left, std::uint64_t right,
                                                int adds) {
-  static_assert(columns == 128 || columns == 256);
   static_assert((left_along && right_along) || ladder::bytes_of(element) == 2);
   using ladder::Element;
-  if constexpr (columns == 128) {
-    if constexpr (element == Element::tf32) FEEDRATE_WGMMA_128("k8.f32.tf32.tf32", ", 1, 1");
-    if constexpr (element == Element::bf16) FEEDRATE_WGMMA_128("k16.f32.bf16.bf16", ", 1, 1, %67, %68");
-    if constexpr (element == Element::fp16) FEEDRATE_WGMMA_128("k16.f32.f16.f16", ", 1, 1, %67, %68");
-    if constexpr (element == Element::fp8) FEEDRATE_WGMMA_128("k32.f32.e4m3.e4m3", ", 1, 1");
+  if constexpr (columns == 16) {
+    FEEDRATE_WGMMA_OF(16, 8, 8, 9, 10, 11, 12);
+  } else if constexpr (columns == 32) {
+    FEEDRATE_WGMMA_OF(32, 16, 16, 17, 18, 19, 20);
+  } else if constexpr (columns == 64) {
+    FEEDRATE_WGMMA_OF(64, 32, 32, 33, 34, 35, 36);
+  } else if constexpr (columns == 128) {
+    FEEDRATE_WGMMA_OF(128, 64, 64, 65, 66, 67, 68);
   } else {
-    if constexpr (element == Element::tf32) FEEDRATE_WGMMA_256("k8.f32.tf32.tf32", ", 1, 1");
-    if constexpr (element == Element::bf16) FEEDRATE_WGMMA_256("k16.f32.bf16.bf16", ", 1, 1, %131, %132");
-    if constexpr (element == Element::fp16) FEEDRATE_WGMMA_256("k16.f32.f16.f16", ", 1, 1, %131, %132");
-    if constexpr (element == Element::fp8) FEEDRATE_WGMMA_256("k32.f32.e4m3.e4m3", ", 1, 1");
+    static_assert(columns == 256);
+    FEEDRATE_WGMMA_OF(256, 128, 128, 129, 130, 131, 132);
   }
 }
-#undef FEEDRATE_WGMMA_256
-#undef FEEDRATE_WGMMA_128
+#undef FEEDRATE_WGMMA_OF
+#undef FEEDRATE_WGMMA
 #undef FEEDRATE_REGISTERS_128
 #undef FEEDRATE_REGISTERS_64
+#undef FEEDRATE_REGISTERS_32
+#undef FEEDRATE_REGISTERS_16
+#undef FEEDRATE_REGISTERS_8
+#undef FEEDRATE_128
+#undef FEEDRATE_64
 #undef FEEDRATE_32
+#undef FEEDRATE_16
 #undef FEEDRATE_8
 
 /// Row and column of sums[i] of this thread's warpgroup.
@@ -104,6 +128,15 @@ __device__ inline int row_of_sum(int i) {
   return thread / 32 * 16 + thread % 32 / 4 + i / 2 % 2 * 8;
 }
 __device__ inline int column_of_sum(int i) { return i / 4 * 8 + static_cast<int>(threadIdx.x) % 4 * 2 + i % 2; }
+
+/// Stores four matrices of 8 rows × 16 bytes to shared memory (PTX ISA, "stmatrix"). Each lane gives the address of one
+/// row: lanes 0 to 7 those of the first matrix, and so on. Lane l has bytes l % 4 × 4 to + 3 of row l / 4 of matrix i in
+/// from[i], like sums of products.
+__device__ inline void store_matrices(void* row, const std::uint32_t (&from)[4]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};\n" ::"r"(shared_address(row)),
+               "r"(from[0]), "r"(from[1]), "r"(from[2]), "r"(from[3])
+               : "memory");
+}
 
 /// Gives registers back, or takes them: all warps of a warpgroup call it.
 template <int registers>

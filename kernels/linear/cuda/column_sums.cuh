@@ -7,27 +7,32 @@ namespace feedrate::ladder {
 
 inline constexpr unsigned kSumColumns = 32, kSumRows = 8;  // threads of a block
 
-/// Adds a block's columns over its part of the rows: value_of(row, column), to row `part` of `partial`. The threads of
-/// a warp have neighbouring columns; those with the same column add their sums in shared memory.
-template <class ValueOf>
-__device__ void sum_part(const Matrix& partial, std::uint64_t rows, const ValueOf& value_of) {
-  __shared__ float sums[kSumRows][kSumColumns];
-  const std::uint64_t column = std::uint64_t{blockIdx.x} * kSumColumns + threadIdx.x;
+/// Adds a block's columns over its part of the rows, to row `part` of `partial`. The threads of a warp have neighbouring
+/// columns, `wide` each; those with the same columns add their sums in shared memory. `add(row, column, sums)` adds the
+/// values of `wide` columns.
+template <unsigned wide, class Add>
+__device__ void sum_part(const Matrix& partial, std::uint64_t rows, const Add& add) {
+  __shared__ float shared[kSumRows][kSumColumns][wide];
+  const std::uint64_t column = (std::uint64_t{blockIdx.x} * kSumColumns + threadIdx.x) * wide;
   const std::uint64_t first = rows * blockIdx.y / gridDim.y, end = rows * (blockIdx.y + 1) / gridDim.y;
-  float sum = 0;
+  float sums[wide] = {};
   if (column < partial.columns) {
-    for (std::uint64_t row = first + threadIdx.y; row < end; row += kSumRows) sum += value_of(row, column);
+#pragma unroll 4
+    for (std::uint64_t row = first + threadIdx.y; row < end; row += kSumRows) add(row, column, sums);
   }
-  sums[threadIdx.y][threadIdx.x] = sum;
+  for (unsigned i = 0; i < wide; ++i) shared[threadIdx.y][threadIdx.x][i] = sums[i];
   __syncthreads();
   if (threadIdx.y != 0 || column >= partial.columns) return;
-  for (unsigned i = 1; i < kSumRows; ++i) sum += sums[i][threadIdx.x];
-  *reinterpret_cast<float*>(partial.at(0, blockIdx.y, column)) = sum;
+  for (unsigned i = 0; i < wide; ++i) {
+    for (unsigned row = 1; row < kSumRows; ++row) sums[i] += shared[row][threadIdx.x][i];
+    reinterpret_cast<float*>(partial.at(0, blockIdx.y, column))[i] = sums[i];
+  }
 }
 
-inline Extent blocks_of_sums(const LinearShape& shape) {
-  return {static_cast<unsigned>((shape.out + kSumColumns - 1) / kSumColumns),
-          static_cast<unsigned>(LinearShape::kParts)};
+/// Blocks for `parts` parts of the rows.
+inline Extent blocks_of_sums(std::uint64_t columns, unsigned wide, std::uint64_t parts) {
+  const std::uint64_t at_once = std::uint64_t{kSumColumns} * wide;
+  return {static_cast<unsigned>((columns + at_once - 1) / at_once), static_cast<unsigned>(parts)};
 }
 inline Extent threads_of_sums() { return {kSumColumns, kSumRows}; }
 

@@ -6,16 +6,23 @@
 namespace feedrate::ladder {
 namespace {
 
-__global__ void sum_kernel(Matrix slope, Matrix partial) {
-  sum_part(partial, slope.rows, [&](std::uint64_t row, std::uint64_t column) { return slope.load(0, row, column); });
+__global__ void sum_kernel(Matrix values, Matrix partial) {
+  sum_part<1>(partial, values.rows,
+              [&](std::uint64_t row, std::uint64_t column, float* sum) { *sum += values.load(0, row, column); });
+}
+
+/// The rows of `partial` = the sums of the columns of as many parts of the rows of `values`.
+void sum_parts(Stream& stream, const Matrix& values, const Matrix& partial) {
+  stream.launch(KernelLaunch(sum_kernel, {blocks_of_sums(values.columns, 1, partial.rows), threads_of_sums()}, nullptr,
+                             values, partial));
 }
 
 }  // namespace
 
-void sum_columns_by_blocks(Stream& stream, const LinearShape& shape, const LinearData& data) {
-  stream.launch(
-      KernelLaunch(sum_kernel, {blocks_of_sums(shape), threads_of_sums()}, nullptr, data.slope, data.partial));
-  add_rows(stream, data.partial, data.gradient_bias);
+void sum_partial(Stream& stream, const Matrix& partial, const Matrix& sum) { sum_parts(stream, partial, sum); }
+void sum_columns_by_blocks(Stream& stream, const LinearShape&, const LinearData& data) {
+  sum_parts(stream, data.slope, data.partial);
+  sum_partial(stream, data.partial, data.gradient_bias);
 }
 
 namespace warp_reduced {

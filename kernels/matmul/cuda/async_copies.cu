@@ -1,121 +1,152 @@
 #include "kernels/matmul/cuda/fp32.cuh"
 #include "kernels/tile/async_copy.cuh"
 
-/// Asynchronous copies fill the next tiles while this one is multiplied.
+/// Asynchronous copies fill the next tiles, and registers the next step's operands, while this one is multiplied.
 namespace feedrate::ladder::async_copies {
 namespace {
 
-constexpr int kRows = 128, kColumns = 128, kDepth = 16, kThreads = 256, kStages = 4;
-constexpr int kWarpRows = 64, kWarpColumns = 32;  // per warp; 2 × 4 warps
-// Tiles lie in shared memory as they lie in memory: rows of `kDepth` elements along k, or of 128 elements across k. The
-// padding spreads rows over the banks and keeps them aligned to 16 bytes.
-constexpr int kAlongStride = kDepth + 4, kAcrossStride = 128 + 4;
-constexpr int kTile = 128 * kAlongStride;  // floats; more than kDepth × kAcrossStride
+constexpr int kRows = 128, kColumns = 256, kDepth = 16, kThreads = 256, kStages = 4;
+constexpr int kWarpSide = 64;  // rows and columns per warp; 2 × 4 warps
+// Element (row, k) of a tile is at k × stride + row. The padding keeps groups of four aligned, and spreads eight k over
+// the banks.
+constexpr int kLeftStride = kRows + 4, kRightStride = kColumns + 4;
+constexpr int kLeft = kDepth * kLeftStride, kStage = kLeft + kDepth * kRightStride;  // floats
 
-/// Starts the copy of 128 rows × kDepth elements from (row, k); what lies beyond the last row and k becomes 0.
-template <bool along>
-__device__ void start_copy(float* to, const tile::Operand<float>& operand, int row, int k, int last_row, int last_k) {
-  constexpr int kInner = along ? kDepth : 128, kStride = along ? kAlongStride : kAcrossStride;
+/// This thread's share of the copies of one operand's tiles: pieces of four elements, or of one element where the
+/// operand lies along k and has to be transposed.
+template <int rows, bool along>
+class Copies {
+  static constexpr int kStride = rows + 4, kAtOnce = along ? 1 : 4;
+  static constexpr int kCount = rows * kDepth / kAtOnce / kThreads;
+  // A warp copies 4 rows × 8 k, whole sectors of memory to different banks; or 128 neighbouring rows.
+  static constexpr int kRowsApart = along ? 16 : 0, kDepthApart = along ? 0 : kThreads * 4 / rows;
+
+ public:
+  __device__ Copies(const tile::Operand<float>& operand, int row, int last_row)
+      : operand_(operand), last_row_(last_row) {
+    const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
+    row_ = along ? warp / 2 * 4 + lane / 8 : thread % (rows / 4) * 4;
+    k_ = along ? warp % 2 * 8 + lane % 8 : thread / (rows / 4);
+    whole_ = row + rows <= last_row && (along || operand.vectors);
+    place_ = k_ * kStride + row_;
+    row_ += row;
+  }
+  /// Starts the copies of the tile from `k` on. Elements beyond the last row and k become 0.
+  __device__ void start(float* tile, int k, int last_k) const {
+    const float* from = operand_.at(blockIdx.z, row_, k + k_);
+    const std::int64_t apart = operand_.stride * (along ? kRowsApart : kDepthApart);
+    float* to = tile + place_;
+    if (whole_ && k + kDepth <= last_k) {
 #pragma unroll
-  for (int i = 0; i < 128 * kDepth / 4 / kThreads; ++i) {
-    const int piece = i * kThreads + static_cast<int>(threadIdx.x);
-    const int outer = piece / (kInner / 4), inner = piece % (kInner / 4) * 4;
-    const int at_row = row + (along ? outer : inner), at_k = k + (along ? inner : outer);
-    const bool exists = along ? at_row < last_row : at_k < last_k;
-    const int left = along ? last_k - at_k : last_row - at_row;
-    const int there = exists && left > 0 ? (left < 4 ? left : 4) : 0;
-    const float* const from = there > 0 ? operand.at(blockIdx.z, at_row, at_k) : operand.data;
-    float* const place = to + outer * kStride + inner;
-    if (operand.vectors) {
-      tile::copy_16(place, from, there * 4);
-    } else {
-#pragma unroll
-      for (int j = 0; j < 4; ++j) tile::copy_4(place + j, j < there ? from + j : from, j < there ? 4 : 0);
+      for (int i = 0; i < kCount; ++i, from += apart) {
+        float* const at = to + i * (kRowsApart + kDepthApart * kStride);
+        if constexpr (along) tile::copy_4(at, from, 4);
+        if constexpr (!along) tile::copy_16(at, from, 16);
+      }
+      return;
     }
+#pragma unroll 1
+    for (int i = 0; i < kCount; ++i, from += apart) {
+      float* const at = to + i * (kRowsApart + kDepthApart * kStride);
+      for (int j = 0; j < kAtOnce; ++j) {
+        const bool exists = row_ + i * kRowsApart + j < last_row_ && k + k_ + i * kDepthApart < last_k;
+        tile::copy_4(at + j, exists ? from + j : operand_.data, exists ? 4 : 0);
+      }
+    }
+  }
+
+ private:
+  const tile::Operand<float>& operand_;
+  int row_, k_, place_, last_row_;
+  bool whole_;
+};
+
+/// The groups of four elements that a thread needs for one k, `apart` elements from each other.
+template <int count>
+__device__ void read_groups(float (&to)[count], const float* from, int apart) {
+#pragma unroll
+  for (int i = 0; i < count; i += 4) {
+    *reinterpret_cast<float4*>(to + i) = *reinterpret_cast<const float4*>(from + i / 4 * apart);
   }
 }
 
-/// This thread's operands for four steps of k: `values[step][i]` of row `first` + `apart` × i.
-template <bool along>
-__device__ void read_steps(float (&values)[4][8], const float* tile, int k, int first, int apart) {
-  if constexpr (along) {
-#pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      const float4 four = *reinterpret_cast<const float4*>(tile + (first + i * apart) * kAlongStride + k);
-      values[0][i] = four.x, values[1][i] = four.y, values[2][i] = four.z, values[3][i] = four.w;
-    }
-  } else {
-#pragma unroll
-    for (int step = 0; step < 4; ++step) {
-#pragma unroll
-      for (int i = 0; i < 8; ++i) values[step][i] = tile[(k + step) * kAcrossStride + first + i * apart];
-    }
-  }
-}
-
-template <bool right_along>
-__global__ void __launch_bounds__(kThreads, 1) async_copies_kernel(Fp32Product product) {
-  extern __shared__ __align__(16) float tiles[];  // per stage: left, right
+template <bool left_along, bool right_along>
+__global__ void __launch_bounds__(kThreads, 1) async_copies_kernel(const __grid_constant__ Fp32Product product) {
+  extern __shared__ __align__(16) float stages[];  // per stage: left, right
   const int row = static_cast<int>(blockIdx.y) * kRows, column = static_cast<int>(blockIdx.x) * kColumns;
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
-  const int y = warp / 4 * kWarpRows + lane / 4, x = warp % 4 * kWarpColumns + lane % 4;
+  // A thread has two groups of four rows, 32 apart, and four groups of four columns, 16 apart.
+  const int y = warp / 4 * kWarpSide + lane / 4 * 4, x = warp % 4 * kWarpSide + lane % 4 * 4;
   const int steps = (product.k + kDepth - 1) / kDepth;
+  const Copies<kRows, left_along> left(product.left, row, product.m);
+  const Copies<kColumns, right_along> right(product.right, column, product.n);
   const auto start = [&](int step) {
-    float* const left = tiles + step % kStages * 2 * kTile;
+    float* const stage = stages + step % kStages * kStage;
     if (step < steps) {
-      start_copy<true>(left, product.left, row, step * kDepth, product.m, product.k);
-      start_copy<right_along>(left + kTile, product.right, column, step * kDepth, product.n, product.k);
+      left.start(stage, step * kDepth, product.k);
+      right.start(stage + kLeft, step * kDepth, product.k);
     }
     tile::end_copies();  // one group per step, even if it is empty: await_copies() counts groups
   };
+  float a[2][8], b[2][16], sums[8][16] = {};
+  const auto read = [&](int into, const float* stage, int k) {
+    read_groups(a[into], stage + k * kLeftStride + y, kWarpSide / 2);
+    read_groups(b[into], stage + kLeft + k * kRightStride + x, kWarpSide / 4);
+  };
   for (int step = 0; step < kStages - 1; ++step) start(step);
-  float sums[8][8] = {};
+  tile::await_copies<kStages - 2>();
+  __syncthreads();
+  read(0, stages, 0);
+#pragma unroll 1
   for (int step = 0; step < steps; ++step) {
-    tile::await_copies<kStages - 2>();
-    __syncthreads();  // all threads' copies of this step have arrived, and all have left the stage that is filled next
-    start(step + kStages - 1);
-    const float* const left = tiles + step % kStages * 2 * kTile;
+    start(step + kStages - 1);  // to the stage that all threads left before the last barrier
+    const float* const stage = stages + step % kStages * kStage;
 #pragma unroll
-    for (int k = 0; k < kDepth; k += 4) {
-      float a[4][8], b[4][8];
-      read_steps<true>(a, left, k, y, 8);
-      read_steps<right_along>(b, left + kTile, k, x, 4);
+    for (int k = 0; k < kDepth; ++k) {
+      if (k + 1 < kDepth) {
+        read((k + 1) % 2, stage, k + 1);
+      } else {
+        tile::await_copies<kStages - 2>();
+        __syncthreads();
+        read(0, stages + (step + 1) % kStages * kStage, 0);
+      }
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
+      for (int r = 0; r < 8; ++r) {
 #pragma unroll
-        for (int r = 0; r < 8; ++r) {
-#pragma unroll
-          for (int c = 0; c < 8; ++c) sums[r][c] += a[i][r] * b[i][c];
-        }
+        for (int c = 0; c < 16; ++c) sums[r][c] += a[k % 2][r] * b[k % 2][c];
       }
     }
   }
   tile::await_copies<0>();
 #pragma unroll
   for (int r = 0; r < 8; ++r) {
+    const int at_row = row + y + r / 4 * (kWarpSide / 2) + r % 4;
 #pragma unroll
-    for (int c = 0; c < 8; ++c) {
-      const float one[1] = {sums[r][c]};
-      tile::store(product.result, blockIdx.z, row + y + r * 8, column + x + c * 4, product.m, product.n, one);
+    for (int c = 0; c < 16; c += 4) {
+      const float four[4] = {sums[r][c], sums[r][c + 1], sums[r][c + 2], sums[r][c + 3]};
+      tile::store(product.result, blockIdx.z, at_row, column + x + c / 4 * (kWarpSide / 4), product.m, product.n, four);
     }
   }
 }
 
 KernelLaunch<Fp32Product> launch(const MatmulShape& shape, const MatmulData& data) {
-  const auto kernel = right_is_transposed(shape.layout) ? async_copies_kernel<true> : async_copies_kernel<false>;
-  constexpr unsigned kShared = kStages * 2 * kTile * sizeof(float);
-  return {kernel, {tiles_of(shape, kRows, kColumns), kThreads, kShared}, nullptr, fp32_product(shape, data)};
+  constexpr unsigned kShared = kStages * kStage * sizeof(float);
+  return with_layout(shape.layout, [&]<bool left, bool right>() {
+    return KernelLaunch(async_copies_kernel<left, right>, {tiles_of(shape, kRows, kColumns), kThreads, kShared}, nullptr,
+                        fp32_product(shape, data));
+  });
 }
 
 const MatmulRegistration registered(
     "async_copies",
     fp32_rung("async_copies",
               {.step = 7,
-               .changes = "cp.async fills three tiles ahead; tiles keep the layout that they have in memory",
-               .reason = "no thread waits for memory, copies need no registers, and one barrier per tile suffices",
+               .changes = "cp.async fills three tiles ahead, registers one step; 128 x 256 tiles, 8 x 16 elements per thread",
+               .reason = "no thread waits for memory, one barrier per tile suffices, and six loads of 16 bytes "
+                         "from shared memory serve 128 multiply-adds",
                .prediction = "1.15 times warp_tiles, 95 % of the library",
                .design = "m=8192 n=8192 k=8192 layout=nn"},
-              launch, {Layout::nn, Layout::nt}));
+              launch));
 
 }  // namespace
 }  // namespace feedrate::ladder::async_copies

@@ -14,7 +14,7 @@ __global__ void coalesced_kernel(Fp32Product product) {
   for (int k = 0; k < product.k; ++k) {
     sum += *product.left.at(blockIdx.z, row, k) * *product.right.at(blockIdx.z, column, k);
   }
-  *product.result.at(blockIdx.z, row, column) = product.result.finished(sum, column);
+  tile::store(product.result, blockIdx.z, row, column, product.m, product.n, {sum});
 }
 
 const MatmulRegistration registered(

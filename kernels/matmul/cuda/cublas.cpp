@@ -29,13 +29,14 @@ class Cublas final : public Matmul {
     const float zero = 0;
     const auto turned = [](bool transposed) { return transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };
     const auto size = [](std::uint64_t count) { return static_cast<int>(count); };
+    const auto row = [](const Matrix& matrix) { return static_cast<int>(std::max<std::size_t>(matrix.stride, 1)); };
     const auto apart = [](const Matrix& matrix) { return static_cast<long long>(matrix.rows * matrix.stride); };
     const auto type = type_of(shape_.element);
     check(library_.multiply(
               handle_, turned(right_is_transposed(shape_.layout)), turned(left_is_transposed(shape_.layout)),
               size(shape_.n), size(shape_.m), size(shape_.k), &shape_.scale, data.right.data, type,
-              size(data.right.stride), apart(data.right), data.left.data, type, size(data.left.stride),
-              apart(data.left), &zero, data.result.data, type_of(shape_.result_element()), size(data.result.stride),
+              row(data.right), apart(data.right), data.left.data, type, row(data.left),
+              apart(data.left), &zero, data.result.data, type_of(shape_.result_element()), row(data.result),
               apart(data.result), size(shape_.batch),
               shape_.element == Element::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
           "cublasGemmStridedBatchedEx");

@@ -28,8 +28,8 @@ __global__ void __launch_bounds__(kSide* kSide) shared_tiles_kernel(Fp32Product 
     for (int i = 0; i < kSide; ++i) sum += left[i][y] * right[i][x];
     __syncthreads();
   }
-  if (row + y < product.m && column + x < product.n) {
-    *product.result.at(blockIdx.z, row + y, column + x) = product.result.finished(sum, column + x);
+  if (column + x < product.n) {
+    tile::store(product.result, blockIdx.z, row + y, column + x, product.m, product.n, {sum});
   }
 }
 

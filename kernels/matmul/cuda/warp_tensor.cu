@@ -30,7 +30,8 @@ __device__ void start_copy(std::byte* to, const tile::Operand<std::byte>& operan
 }
 
 template <Element element>
-__global__ void __launch_bounds__(kThreads, 1) warp_tensor_kernel(TensorProduct<element> product) {
+__global__ void __launch_bounds__(kThreads, bytes_of(element) == 2 ? 2 : 1)
+    warp_tensor_kernel(TensorProduct<element> product) {
   extern __shared__ __align__(128) std::byte bytes[];  // per stage: left, right
   const int row = static_cast<int>(blockIdx.y) * kRows, column = static_cast<int>(blockIdx.x) * kColumns;
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;

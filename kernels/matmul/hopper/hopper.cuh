@@ -1,4 +1,6 @@
 #pragma once
+#include <utility>
+
 #include "kernels/matmul/cuda/tensor.cuh"
 #include "kernels/tile/tensor_map.hpp"
 #include "kernels/tile/tma.cuh"
@@ -35,12 +37,13 @@ template <Element element>
 inline constexpr int kBoxElements = static_cast<int>(tile::kBoxRow / bytes_of(element));
 
 /// Products of one tile of 64 × columns sums per warpgroup, 128 bytes of k at a time. Sums of fp8 move to registers of
-/// fp32 after each step, because tensor cores keep too few of their bits.
+/// fp32 after each step, because tensor cores keep too few of their bits; two sets of sums take turns, so that one is
+/// added while products write the other.
 template <Element element, int columns>
 class TileSums {
  public:
   static constexpr bool kPromotes = element == Element::fp8;
-  static constexpr int kCount = columns / 2;
+  static constexpr int kCount = columns / 2, kTurns = kPromotes ? 2 : 1;
 
   __device__ __forceinline__ void restart() {
     adds_ = 0;
@@ -50,7 +53,7 @@ class TileSums {
     }
   }
   /// Starts the products of one step. `left_along`, `right_along`: the operand lies along k.
-  template <bool left_along = true, bool right_along = true>
+  template <int turn = 0, bool left_along = true, bool right_along = true>
   __device__ __forceinline__ void start(const void* left, const void* right) {
     const std::uint64_t a = left_along ? tile::describe_rows(left) : tile::describe_columns(left);
     const std::uint64_t b = right_along ? tile::describe_rows(right) : tile::describe_columns(right);
@@ -60,79 +63,113 @@ class TileSums {
 #pragma unroll
     for (int i = 0; i < static_cast<int>(tile::kBoxRow) / tile::kGroupDepth; ++i) {
       const int adds = i != 0 ? 1 : kPromotes ? 0 : adds_;
-      tile::multiply_group<element, columns, left_along, right_along>(sums_, a + i * kLeftStep, b + i * kRightStep,
-                                                                      adds);
+      tile::multiply_group<element, columns, left_along, right_along>(sums_[turn], a + i * kLeftStep,
+                                                                      b + i * kRightStep, adds);
     }
     adds_ = 1;
     tile::end_products();
+  }
+  /// Takes the sums of a turn whose products have ended.
+  template <int turn = 0>
+  __device__ __forceinline__ void take() {
     if constexpr (kPromotes) {
-      tile::await_products<0>();
-      tile::pin_registers(sums_);
+      tile::pin_registers(sums_[turn]);
 #pragma unroll
-      for (int i = 0; i < kCount; ++i) promoted_[i] += sums_[i];
+      for (int i = 0; i < kCount; ++i) promoted_[i] += sums_[turn][i];
     }
   }
-  /// Waits for all products.
-  __device__ __forceinline__ void finish() {
-    tile::await_products<0>();
-    tile::pin_registers(sums_);
-  }
-  __device__ __forceinline__ float at(int i) const {
-    if constexpr (kPromotes) return promoted_[i];
-    return adds_ == 0 ? 0 : sums_[i];  // no product at all
-  }
-  /// Stores the sums of this warpgroup, whose first row and column these are.
-  template <class Out>
-  __device__ __forceinline__ void store(const tile::Result<Out>& result, int which, int row, int column, int m,
-                                        int n) const {
-    const int at_row = row + tile::row_of_sum(0), at_column = column + tile::column_of_sum(0);
-    const bool pairs = reinterpret_cast<std::uintptr_t>(result.data) % (2 * sizeof(Out)) == 0 && result.stride % 2 == 0;
+  /// After the last products of a tile have ended: gelu(scale × sum + bias) of all sums, whose first column this is.
+  /// Calls `store(values, matrix)` for the values before gelu, if they are asked for, and for the results.
+  template <class Out, class Store>
+  __device__ __forceinline__ void finish(const tile::Result<Out>& result, int column, int n, const Store& store) {
+    float(&values)[kCount] = finished();
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {  // rows 0 to 7 and 8 to 15 of each warp
-      if (at_row + half * 8 >= m) continue;
-      Out* const to = result.at(which, at_row + half * 8, at_column);
+    for (int i = 0; i < kCount; ++i) values[i] *= result.scale;
+    if (result.bias != nullptr) {
 #pragma unroll
       for (int i = 0; i < kCount; i += 4) {
-        const int on = i / 4 * 8;  // columns from the thread's first one
-        const float pair[2] = {at(i + half * 2), at(i + half * 2 + 1)};
-        store_pair(to + on, pairs, at_column + on, n, [&](int j, int at) { return result.finished(pair[j], at); });
-        if (result.before == nullptr) continue;
-        store_pair(result.before + (to - result.data) + on, pairs, at_column + on, n,
-                   [&](int j, int at) { return result.before_gelu(pair[j], at); });
+#pragma unroll
+        for (int j = 0; j < 2; ++j) {
+          const int at = column + tile::column_of_sum(i + j);
+          const float bias = at < n ? result.bias[at] : 0;
+          values[i + j] += bias;
+          values[i + j + 2] += bias;
+        }
       }
+    }
+    if (result.before != nullptr) store(values, result.before);
+    if (result.gelu) {
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) values[i] = ladder::gelu(values[i]);
+    }
+    store(values, result.data);
+  }
+
+  /// The sums, after the last products of a tile have ended.
+  __device__ __forceinline__ float (&finished())[kCount] {
+    if constexpr (kPromotes) {
+      return promoted_;
+    } else {
+      tile::pin_registers(sums_[0]);
+      if (adds_ == 0) {  // no product at all; in assembly, so that it remains a branch
+#pragma unroll
+        for (int i = 0; i < kCount; ++i) asm volatile("mov.f32 %0, 0f00000000;\n" : "=f"(sums_[0][i]));
+      }
+      return sums_[0];
     }
   }
 
  private:
-  /// Stores value_of(0, column) and value_of(1, column + 1), as far as these columns exist.
-  template <class Out, class ValueOf>
-  static __device__ __forceinline__ void store_pair(Out* to, bool in_one, int column, int n, const ValueOf& value_of) {
-    if (column >= n) return;
-    if (in_one && column + 1 < n) {
-      struct alignas(2 * sizeof(Out)) Pair {
-        Out values[2];
-      };
-      *reinterpret_cast<Pair*>(to) = {tile::rounded_to<Out>(value_of(0, column)),
-                                      tile::rounded_to<Out>(value_of(1, column + 1))};
-      return;
-    }
-    to[0] = tile::rounded_to<Out>(value_of(0, column));
-    if (column + 1 < n) to[1] = tile::rounded_to<Out>(value_of(1, column + 1));
-  }
-
-  float sums_[kCount];
+  float sums_[kTurns][kCount];
   float promoted_[kPromotes ? kCount : 1];
   int adds_ = 0;  // 0: the next product overwrites the sums
 };
 
+/// Stores the values of a warpgroup whose first row and column these are, two neighbours at once if possible.
+template <int count, class Out>
+__device__ __forceinline__ void store_values(const float (&values)[count], Out* matrix, std::int64_t stride, int row,
+                                             int column, int m, int n) {
+  struct alignas(2 * sizeof(Out)) Pair {
+    Out values[2];
+  };
+  const int at_row = row + tile::row_of_sum(0), at_column = column + tile::column_of_sum(0);
+  const bool pairs = reinterpret_cast<std::uintptr_t>(matrix) % sizeof(Pair) == 0 && stride % 2 == 0;
+  const bool whole = pairs && column + count * 2 <= n;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {  // rows 0 to 7 and 8 to 15 of each warp
+    if (at_row + half * 8 >= m) continue;
+    Out* const to = matrix + (at_row + half * 8) * stride + at_column;
+#pragma unroll
+    for (int i = 0; i < count; i += 4) {
+      const int on = i / 4 * 8;  // columns from the thread's first one
+      const Pair pair{tile::rounded_to<Out>(values[i + half * 2]), tile::rounded_to<Out>(values[i + half * 2 + 1])};
+      if (whole || (pairs && at_column + on + 1 < n)) {
+        *reinterpret_cast<Pair*>(to + on) = pair;
+      } else {
+        if (at_column + on < n) to[on] = pair.values[0];
+        if (at_column + on + 1 < n) to[on + 1] = pair.values[1];
+      }
+    }
+  }
+}
+
+/// Finishes and stores the sums of a warpgroup, whose first row and column these are, by stores of each thread.
+template <class Sums, class Out>
+__device__ __forceinline__ void finish_and_store(Sums& sums, const tile::Result<Out>& result, int which, int row,
+                                                 int column, int m, int n) {
+  sums.finish(result, column, n, [&](const auto& values, Out* matrix) {
+    store_values(values, matrix + which * result.matrix, result.stride, row, column, m, n);
+  });
+}
+
 /// Tiles of the rungs with a warpgroup that only loads: 128 rows for two warpgroups that multiply, and as many columns
-/// as fit into their registers. Stages of 128 bytes of k.
+/// as fit into their registers (fp8 needs three registers per sum). Stages of 128 bytes of k.
 template <Element element, int buffer_bytes = 0>
 struct WarpgroupTile {
-  static constexpr int kRows = 128, kColumns = bytes_of(element) == 2 ? 256 : 128;
+  static constexpr int kRows = 128, kColumns = element == Element::fp8 ? 128 : 256;
   static constexpr int kLeft = kRows * static_cast<int>(tile::kBoxRow),
                        kRight = kColumns * static_cast<int>(tile::kBoxRow);
-  static constexpr int kStage = kLeft + kRight;
+  static constexpr int kStage = kLeft + kRight, kStepElements = kBoxElements<element>;
   static constexpr int kMostShared = 227 * 1024 - 2048;  // of a block; the rest for barriers and alignment
   static constexpr int kStages = (kMostShared - buffer_bytes) / kStage < 8 ? (kMostShared - buffer_bytes) / kStage : 8;
   static constexpr int kShared = kStages * kStage + buffer_bytes;
@@ -176,6 +213,18 @@ __device__ inline int steps_of(int depth) {
   return (depth + static_cast<int>(tile::kBoxRow) - 1) / static_cast<int>(tile::kBoxRow);
 }
 
+/// Loads the stages of one tile, from `cursor` on, as they become empty. `load(stage, full, k)` starts the copies of a
+/// stage, with all its bytes counted at `full`, from element k on.
+template <class Shape, class Load>
+__device__ __forceinline__ void load_stages(std::byte* stages, StageBarriers<Shape::kStages>& barriers,
+                                            tile::Cursor<Shape::kStages>& cursor, int steps, const Load& load) {
+  for (int step = 0; step < steps; ++step, cursor.advance()) {
+    tile::wait(barriers.empty[cursor.stage], cursor.parity ^ 1);
+    tile::arrive_expecting(barriers.full[cursor.stage], Shape::kStage);
+    load(stages + cursor.stage * Shape::kStage, barriers.full[cursor.stage], step * Shape::kStepElements);
+  }
+}
+
 /// Multiplies the stages of one tile, from `cursor` on. `rows`: byte of this warpgroup's rows in the left tile.
 /// `leave(stage)` is called by all threads when a stage's products have ended.
 template <class Shape, bool left_along = true, bool right_along = true, class Sums, class Leave>
@@ -184,18 +233,33 @@ __device__ __forceinline__ void multiply_stages(Sums& sums, std::byte* stages, S
                                                 const Leave& leave) {
   sums.restart();
   int before = -1;
-#pragma unroll 1
-  for (int step = 0; step < steps; ++step) {
+  // Starts the products of a step, and ends those of the step before, while these run.
+  const auto multiply = [&]<int turn, int other>(std::integer_sequence<int, turn, other>) {
     tile::wait(barriers.full[cursor.stage], cursor.parity);
     const std::byte* const left = stages + cursor.stage * Shape::kStage;
-    sums.template start<left_along, right_along>(left + rows, left + Shape::kLeft);
+    sums.template start<turn, left_along, right_along>(left + rows, left + Shape::kLeft);
     tile::await_products<1>();
-    if (before >= 0) leave(before);
+    if (before >= 0) {
+      leave(before);
+      sums.template take<other>();
+    }
     before = cursor.stage;
     cursor.advance();
+  };
+  constexpr int kTurns = Sums::kTurns;
+#pragma unroll 1
+  for (int step = 0; step < steps; step += kTurns) {
+    multiply(std::integer_sequence<int, 0, kTurns - 1>());
+    if (kTurns == 2 && step + 1 < steps) multiply(std::integer_sequence<int, kTurns - 1, 0>());
   }
-  sums.finish();
-  if (before >= 0) leave(before);
+  tile::await_products<0>();
+  if (before < 0) return;
+  leave(before);
+  if (kTurns == 1 || steps % 2 == 1) {
+    sums.template take<0>();
+  } else {
+    sums.template take<kTurns - 1>();
+  }
 }
 
 /// A rung for compute capability 9.0 with launches from `Launch::make<element>(shape, data)`. `all_layouts`: it also

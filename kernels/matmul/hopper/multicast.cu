@@ -30,17 +30,12 @@ __global__ void __launch_bounds__(Shape<element>::kThreads, 1)
     if (threadIdx.x % 128 == 0) {
       for (int number = cluster; number < order.count(); number += clusters) {
         const TileOrder::Place place = order.at(number);
-        for (int step = 0; step < steps; ++step, cursor.advance()) {
-          // This stage is empty in both blocks.
-          tile::wait(barriers.empty[cursor.stage], cursor.parity ^ 1);
-          tile::Barrier& full = barriers.full[cursor.stage];
-          std::byte* const left = stages + cursor.stage * Shape::kStage;
-          const int k = step * kBoxElements<element>;
-          tile::arrive_expecting(full, Shape::kStage);
+        // A stage is empty when both blocks have left it.
+        load_stages<Shape>(stages, barriers, cursor, steps, [&](std::byte* left, tile::Barrier& full, int k) {
           tile::load_box(left, product.left, full, k, place.row + rank * Shape::kRows, place.which);
           tile::load_box_to_all(left + Shape::kLeft + rank * kHalf, product.right, full, k,
                                 place.column + rank * Shape::kColumns / kCluster, place.which, (1 << kCluster) - 1);
-        }
+        });
       }
     }
     __syncwarp();
@@ -50,10 +45,10 @@ __global__ void __launch_bounds__(Shape<element>::kThreads, 1)
     for (int number = cluster; number < order.count(); number += clusters) {
       const TileOrder::Place place = order.at(number);
       multiply_stages<Shape>(sums, stages, barriers, cursor, steps, group * Shape::kLeft / 2, [&](int stage) {
-        if (threadIdx.x % 32 < kCluster) tile::arrive_at(barriers.empty[stage], threadIdx.x % 32);
+        if (threadIdx.x % 32 < kCluster) tile::arrive_after_reads(barriers.empty[stage], threadIdx.x % 32);
       });
-      sums.store(product.result, place.which, place.row + rank * Shape::kRows + group * 64, place.column, product.m,
-                 product.n);
+      finish_and_store(sums, product.result, place.which, place.row + rank * Shape::kRows + group * 64, place.column,
+                       product.m, product.n);
     }
   }
   tile::synchronize_cluster();  // a block must not end while another one writes to its shared memory

@@ -25,15 +25,10 @@ __global__ void __launch_bounds__(Shape<element>::kThreads, 1)
     if (threadIdx.x % 128 != 0) return;
     for (int number = static_cast<int>(blockIdx.x); number < order.count(); number += static_cast<int>(gridDim.x)) {
       const TileOrder::Place place = order.at(number);
-      for (int step = 0; step < steps; ++step, cursor.advance()) {
-        tile::wait(barriers.empty[cursor.stage], cursor.parity ^ 1);
-        tile::Barrier& full = barriers.full[cursor.stage];
-        std::byte* const left = stages + cursor.stage * Shape::kStage;
-        tile::arrive_expecting(full, Shape::kStage);
-        tile::load_box(left, product.left, full, step * kBoxElements<element>, place.row, place.which);
-        tile::load_box(left + Shape::kLeft, product.right, full, step * kBoxElements<element>, place.column,
-                       place.which);
-      }
+      load_stages<Shape>(stages, barriers, cursor, steps, [&](std::byte* left, tile::Barrier& full, int k) {
+        tile::load_box(left, product.left, full, k, place.row, place.which);
+        tile::load_box(left + Shape::kLeft, product.right, full, k, place.column, place.which);
+      });
     }
     return;
   }
@@ -44,7 +39,7 @@ __global__ void __launch_bounds__(Shape<element>::kThreads, 1)
     multiply_stages<Shape>(sums, stages, barriers, cursor, steps, group * Shape::kLeft / 2, [&](int stage) {
       if (threadIdx.x % 32 == 0) tile::arrive(barriers.empty[stage]);
     });
-    sums.store(product.result, place.which, place.row + group * 64, place.column, product.m, product.n);
+    finish_and_store(sums, product.result, place.which, place.row + group * 64, place.column, product.m, product.n);
   }
 }
 

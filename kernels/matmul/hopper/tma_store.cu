@@ -11,16 +11,12 @@ constexpr int kCluster = 2;
 template <Element element>
 using Out = typename ResultOf<element>::Type;
 
-/// The results of a warpgroup in shared memory: boxes of 64 rows × 128 bytes, swizzled like operands.
+/// Results in shared memory: boxes of 16 rows × 128 bytes, swizzled like operands; each warp fills two in turn.
+constexpr int kBoxRows = 16, kBox = kBoxRows * static_cast<int>(tile::kBoxRow), kWarpBuffer = 2 * kBox;
+constexpr int kWarps = 8;
+
 template <Element element>
-struct Buffer {
-  static constexpr int kBox = 64 * static_cast<int>(tile::kBoxRow);
-  static constexpr int kBoxColumns = static_cast<int>(tile::kBoxRow / sizeof(Out<element>));
-  static constexpr int kBoxes = WarpgroupTile<element>::kColumns / kBoxColumns;
-  static constexpr int kBytes = kBoxes * kBox;
-};
-template <Element element>
-using Shape = WarpgroupTile<element, WarpgroupTile<element>::kMultipliers * Buffer<element>::kBytes>;
+using Shape = WarpgroupTile<element, kWarps * kWarpBuffer>;
 
 template <Element element>
 struct StoredProduct {
@@ -28,44 +24,50 @@ struct StoredProduct {
   CUtensorMap result, before;  // `before`: for values before gelu, if they are asked for
 };
 
-/// Waits for the threads of this warpgroup.
-__device__ __forceinline__ void synchronize_group(int group) {
-  asm volatile("bar.sync %0, 128;\n" ::"r"(1 + group) : "memory");
+/// Writes this warp's sums of eight columns, 16 rows, and of the next eight for 16-bit results, from `block` × 8 on.
+template <class Out>
+__device__ __forceinline__ void fill_box(std::byte* box, int block, const float* values) {
+  constexpr int kRow = static_cast<int>(tile::kBoxRow), kPiece = 16;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  if constexpr (sizeof(Out) == 2) {
+    std::uint32_t four[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const Out pair[2] = {tile::rounded_to<Out>(values[2 * i]), tile::rounded_to<Out>(values[2 * i + 1])};
+      memcpy(&four[i], pair, sizeof(four[i]));
+    }
+    tile::store_matrices(box + lane % 16 * kRow + ((block + lane / 16) ^ lane % 8) * kPiece, four);
+  } else {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int piece = block * 2 + lane % 4 / 2, row = lane / 4;
+      *reinterpret_cast<float2*>(box + (row + half * 8) * kRow + (piece ^ row) * kPiece + lane % 2 * 8) =
+          make_float2(values[2 * half], values[2 * half + 1]);
+    }
+  }
 }
 
-/// Writes value_of(sum, column) of all sums to the buffer, and starts the copies from there to `map`. First waits until
-/// earlier copies have read the buffer.
-template <Element element, class Sums, class ValueOf>
-__device__ __forceinline__ void start_stores(const Sums& sums, const CUtensorMap& map, std::byte* buffer, int group,
-                                             int which, int row, int column, int n, const ValueOf& value_of) {
-  using Buffer = Buffer<element>;
-  const bool starts = threadIdx.x % 128 == 0;
-  if (starts) tile::await_reads_of_stores();
-  synchronize_group(group);
+/// Starts the copies of this warp's values from its boxes to `map`. A box is filled when the copy before the last one has
+/// read it.
+template <class Out, int count>
+__device__ __forceinline__ void start_stores(const float (&values)[count], const CUtensorMap& map, std::byte* boxes,
+                                             int which, int row, int column) {
+  constexpr int kColumns = static_cast<int>(tile::kBoxRow / sizeof(Out)), kAtOnce = sizeof(Out) == 2 ? 2 : 1;
+  const bool starts = threadIdx.x % 32 == 0;
+  static_assert(count * 2 % (2 * kColumns) == 0, "tiles end with the second box");
 #pragma unroll
-  for (int i = 0; i < Sums::kCount; i += 2) {
-    const int at_row = tile::row_of_sum(i), at_column = tile::column_of_sum(i);
-    struct alignas(2 * sizeof(Out<element>)) Pair {
-      Out<element> values[2];
-    } pair{};
-    if (column + at_column < n) {
-      const int next = column + at_column + 1 < n ? 1 : 0;
-      pair.values[0] = tile::rounded_to<Out<element>>(value_of(sums.at(i), column + at_column));
-      pair.values[1] = tile::rounded_to<Out<element>>(value_of(sums.at(i + 1), column + at_column + next));
+  for (int first = 0; first < count * 2; first += kColumns) {
+    std::byte* const box = boxes + first / kColumns % 2 * kBox;
+    if (starts) tile::await_reads_of_stores<1>();
+    __syncwarp();
+#pragma unroll
+    for (int block = 0; block < kColumns / 8; block += kAtOnce) fill_box<Out>(box, block, values + first / 2 + block * 4);
+    tile::after_writes();
+    __syncwarp();
+    if (starts) {
+      tile::store_box(map, box, column + first, row, which);
+      tile::end_stores();
     }
-    const int box = at_column / Buffer::kBoxColumns;
-    const int byte = at_column % Buffer::kBoxColumns * static_cast<int>(sizeof(Out<element>));
-    std::byte* const to = buffer + box * Buffer::kBox + at_row * static_cast<int>(tile::kBoxRow) +
-                          ((byte / 16 ^ at_row % 8) * 16) + byte % 16;
-    *reinterpret_cast<Pair*>(to) = pair;
-  }
-  tile::after_writes();
-  synchronize_group(group);
-  if (starts) {
-    for (int box = 0; box < Buffer::kBoxes; ++box) {
-      tile::store_box(map, buffer + box * Buffer::kBox, column + box * Buffer::kBoxColumns, row, which);
-    }
-    tile::end_stores();
   }
 }
 
@@ -75,7 +77,7 @@ __global__ void __launch_bounds__(Shape<element>::kThreads, 1)
   using Shape = Shape<element>;
   constexpr int kHalf = Shape::kRight / kCluster;
   const TmaProduct<element>& product = stored.product;
-  extern __shared__ __align__(1024) std::byte stages[];  // per stage: left, right; then the warpgroups' buffers
+  extern __shared__ __align__(1024) std::byte stages[];  // per stage: left, right; then the warps' boxes
   __shared__ StageBarriers<Shape::kStages> barriers;
   const TileOrder order(product.m, product.n, product.batch, kCluster * Shape::kRows, Shape::kColumns);
   const int group = static_cast<int>(threadIdx.x) / 128, steps = steps_of(product.depth);
@@ -89,42 +91,35 @@ __global__ void __launch_bounds__(Shape<element>::kThreads, 1)
     if (threadIdx.x % 128 == 0) {
       for (int number = cluster; number < order.count(); number += clusters) {
         const TileOrder::Place place = order.at(number);
-        for (int step = 0; step < steps; ++step, cursor.advance()) {
-          tile::wait(barriers.empty[cursor.stage], cursor.parity ^ 1);
-          tile::Barrier& full = barriers.full[cursor.stage];
-          std::byte* const left = stages + cursor.stage * Shape::kStage;
-          const int k = step * kBoxElements<element>;
-          tile::arrive_expecting(full, Shape::kStage);
+        load_stages<Shape>(stages, barriers, cursor, steps, [&](std::byte* left, tile::Barrier& full, int k) {
           load_operand<Shape::kRows, left_along>(left, product.left, full, place.row + rank * Shape::kRows, k,
                                                  place.which);
           load_operand<Shape::kColumns / kCluster, right_along>(left + Shape::kLeft + rank * kHalf, product.right, full,
                                                                 place.column + rank * Shape::kColumns / kCluster, k,
                                                                 place.which, (1 << kCluster) - 1);
-        }
+        });
       }
     }
     __syncwarp();
   } else {
     tile::take_registers<Shape::kMultiplierRegisters>();
-    std::byte* const buffer = stages + Shape::kStages * Shape::kStage + group * Buffer<element>::kBytes;
+    const int warp = static_cast<int>(threadIdx.x) / 32;
+    std::byte* const boxes = stages + Shape::kStages * Shape::kStage + warp * kWarpBuffer;
     TileSums<element, Shape::kColumns> sums;
     for (int number = cluster; number < order.count(); number += clusters) {
       const TileOrder::Place place = order.at(number);
       multiply_stages<Shape, left_along, right_along>(sums, stages, barriers, cursor, steps, group * Shape::kLeft / 2,
                                                       [&](int stage) {
                                                         if (threadIdx.x % 32 < kCluster)
-                                                          tile::arrive_at(barriers.empty[stage], threadIdx.x % 32);
+                                                          tile::arrive_after_reads(barriers.empty[stage], threadIdx.x % 32);
                                                       });
-      const int row = place.row + rank * Shape::kRows + group * 64;
-      const auto start = [&](const CUtensorMap& map, const auto& value_of) {
-        start_stores<element>(sums, map, buffer, group, place.which, row, place.column, product.n, value_of);
-      };
-      if (product.result.before != nullptr) {
-        start(stored.before, [&](float sum, int column) { return product.result.before_gelu(sum, column); });
-      }
-      start(stored.result, [&](float sum, int column) { return product.result.finished(sum, column); });
+      const int row = place.row + rank * Shape::kRows + warp * kBoxRows;
+      sums.finish(product.result, place.column, product.n, [&](const auto& values, const Out<element>* matrix) {
+        const CUtensorMap& map = matrix == product.result.data ? stored.result : stored.before;
+        start_stores<Out<element>>(values, map, boxes, place.which, row, place.column);
+      });
     }
-    if (threadIdx.x % 128 == 0) tile::await_reads_of_stores();
+    if (threadIdx.x % 32 == 0) tile::await_reads_of_stores<0>();
     __syncwarp();
   }
   tile::synchronize_cluster();
@@ -142,8 +137,8 @@ struct Launch {
     }
     const unsigned clusters = std::min(tiles, clusters_that_fit(kernel, kCluster, Shape::kThreads, Shape::kShared));
     const StoredProduct<element> stored{
-        tma_product<element>(shape, data, Shape::kRows, Shape::kColumns / kCluster), tile::tensor_map(data.result, 64),
-        tile::tensor_map(data.before_gelu.data == nullptr ? data.result : data.before_gelu, 64)};
+        tma_product<element>(shape, data, Shape::kRows, Shape::kColumns / kCluster), tile::tensor_map(data.result, kBoxRows),
+        tile::tensor_map(data.before_gelu.data == nullptr ? data.result : data.before_gelu, kBoxRows)};
     return KernelLaunch(kernel, {kCluster * clusters, Shape::kThreads, Shape::kShared, kCluster}, nullptr, stored);
   }
 };
@@ -157,7 +152,8 @@ const MatmulRegistration registered(
          .reason = "a warp's registers hold pieces of 16 bytes of eight rows; TMA writes whole lines, checks "
                    "the edges, and works while the next tile is multiplied",
          .prediction = "1.02 times multicast, ahead of the library's default",
-         .design = "m=8192 n=8192 k=8192 dtype=bf16"}));
+         .design = "m=8192 n=8192 k=8192 dtype=bf16"},
+        true));
 
 }  // namespace
 }  // namespace feedrate::ladder::tma_store

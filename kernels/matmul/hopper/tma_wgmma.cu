@@ -34,12 +34,14 @@ __global__ void __launch_bounds__(kThreads, 1) tma_wgmma_kernel(const __grid_con
     tile::wait(full[step % kStages], step / kStages % 2);
     const std::byte* const left = tiles + step % kStages * 2 * kTile;
     sums.start(left + group * kTile / 2, left + kTile);
-    tile::await_products<1>();  // the products of the step before, whose stage is filled next
+    // The products of the step before have to end, whose stage is filled next. Sums of fp8 are added after each step.
+    tile::await_products<decltype(sums)::kPromotes ? 0 : 1>();
+    sums.take();
     __syncthreads();
     load(step + kStages - 1);
   }
-  sums.finish();
-  sums.store(product.result, which, row + group * 64, column, product.m, product.n);
+  tile::await_products<0>();
+  finish_and_store(sums, product.result, which, row + group * 64, column, product.m, product.n);
 }
 
 struct Launch {

@@ -22,14 +22,10 @@ __global__ void __launch_bounds__(Shape<element>::kThreads, 1)
   if (group == Shape::kMultipliers) {
     tile::give_registers<Shape::kLoaderRegisters>();
     if (threadIdx.x % 128 != 0) return;
-    for (int step = 0; step < steps; ++step, cursor.advance()) {
-      tile::wait(barriers.empty[cursor.stage], cursor.parity ^ 1);
-      tile::Barrier& full = barriers.full[cursor.stage];
-      std::byte* const left = stages + cursor.stage * Shape::kStage;
-      tile::arrive_expecting(full, Shape::kStage);
-      tile::load_box(left, product.left, full, step * kBoxElements<element>, row, which);
-      tile::load_box(left + Shape::kLeft, product.right, full, step * kBoxElements<element>, column, which);
-    }
+    load_stages<Shape>(stages, barriers, cursor, steps, [&](std::byte* left, tile::Barrier& full, int k) {
+      tile::load_box(left, product.left, full, k, row, which);
+      tile::load_box(left + Shape::kLeft, product.right, full, k, column, which);
+    });
     return;
   }
   tile::take_registers<Shape::kMultiplierRegisters>();
@@ -37,7 +33,7 @@ __global__ void __launch_bounds__(Shape<element>::kThreads, 1)
   multiply_stages<Shape>(sums, stages, barriers, cursor, steps, group * Shape::kLeft / 2, [&](int stage) {
     if (threadIdx.x % 32 == 0) tile::arrive(barriers.empty[stage]);
   });
-  sums.store(product.result, which, row + group * 64, column, product.m, product.n);
+  finish_and_store(sums, product.result, which, row + group * 64, column, product.m, product.n);
 }
 
 struct Launch {

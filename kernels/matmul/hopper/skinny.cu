@@ -1,0 +1,88 @@
+#include "kernels/matmul/hopper/hopper.cuh"
+
+/// Products with few rows, as in the decoding of a language model: reading B limits. The instructions' 64 rows are
+/// columns of the result, which are many, and their columns are its few rows.
+namespace feedrate::ladder::skinny {
+namespace {
+
+constexpr unsigned kMostRows = 128;
+
+/// Tiles of 64 columns and all `rows` rows (padded) of the result, in as many stages as fit.
+template <Element element, int rows>
+struct Shape {
+  static constexpr int kColumns = 64, kThreads = 128 + 32;  // a warpgroup multiplies, a warp loads
+  static constexpr int kLeft = kColumns * static_cast<int>(tile::kBoxRow),
+                       kStage = kLeft + rows * static_cast<int>(tile::kBoxRow), kStepElements = kBoxElements<element>;
+  static constexpr int kMost = 224 * 1024, kStages = kMost / kStage < 20 ? kMost / kStage : 20;
+  static constexpr int kShared = kStages * kStage;
+};
+
+template <Element element, int rows>
+__global__ void __launch_bounds__(Shape<element, rows>::kThreads)
+    skinny_kernel(const __grid_constant__ TmaProduct<element> product) {
+  using Shape = Shape<element, rows>;
+  extern __shared__ __align__(1024) std::byte stages[];  // per stage: columns of B, rows of A
+  __shared__ StageBarriers<Shape::kStages> barriers;
+  const int column = static_cast<int>(blockIdx.x) * Shape::kColumns, which = static_cast<int>(blockIdx.z);
+  const int steps = steps_of(product.depth);
+  if (threadIdx.x == 0) barriers.init(4);
+  __syncthreads();
+  tile::Cursor<Shape::kStages> cursor;
+  if (threadIdx.x >= 128) {
+    if (threadIdx.x % 32 != 0) return;
+    load_stages<Shape>(stages, barriers, cursor, steps, [&](std::byte* left, tile::Barrier& full, int k) {
+      tile::load_box(left, product.right, full, k, column, which);
+      tile::load_box(left + Shape::kLeft, product.left, full, k, 0, which);
+    });
+    return;
+  }
+  TileSums<element, rows> sums;
+  multiply_stages<Shape>(sums, stages, barriers, cursor, steps, 0, [&](int stage) {
+    if (threadIdx.x % 32 == 0) tile::arrive(barriers.empty[stage]);
+  });
+  const auto& values = sums.finished();
+#pragma unroll
+  for (int i = 0; i < sums.kCount; ++i) {
+    const int at = column + tile::row_of_sum(i);
+    if (at < product.n) {
+      tile::store(product.result, which, tile::column_of_sum(i), at, product.m, product.n, {values[i]});
+    }
+  }
+}
+
+struct Launch {
+  template <Element element>
+  static auto make(const MatmulShape& shape, const MatmulData& data) {
+    const auto with_rows = [&]<int rows>() {
+      using Shape = Shape<element, rows>;
+      return KernelLaunch(skinny_kernel<element, rows>,
+                          {tiles_of(shape, kMostRows, Shape::kColumns), Shape::kThreads, Shape::kShared}, nullptr,
+                          tma_product<element>(shape, data, rows, Shape::kColumns));
+    };
+    return shape.m <= 16   ? with_rows.template operator()<16>()
+           : shape.m <= 32 ? with_rows.template operator()<32>()
+           : shape.m <= 64 ? with_rows.template operator()<64>()
+                           : with_rows.template operator()<128>();
+  }
+};
+
+MatmulRung rung() {
+  MatmulRung made = hopper_rung<Launch>(
+      "skinny",
+      {.step = 14,
+       .changes = "for at most 128 rows: 64 columns of B take the place of the tile's rows, and all rows of A that of its "
+                  "columns; up to 20 stages",
+       .reason = "memory limits: tiles of 128 rows would be mostly empty, and half as many blocks as SMs would load; "
+                 "160 KiB of B per SM are on their way at any time",
+       .prediction = "90 to 95 % of the memory's rate with 16 rows",
+       .design = "m=16 n=8192 k=8192 dtype=bf16"});
+  made.why_unsupported = [others = made.why_unsupported](const MatmulShape& shape, const DeviceInfo& device) {
+    return first_of({others(shape, device), shape.m > kMostRows ? "rung skinny computes at most 128 rows" : ""});
+  };
+  return made;
+}
+
+const MatmulRegistration registered("skinny", rung());
+
+}  // namespace
+}  // namespace feedrate::ladder::skinny
