@@ -23,8 +23,8 @@ __device__ inline void after_init() {
 __device__ inline void arrive(Barrier& barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];\n" ::"r"(shared_address(&barrier)) : "memory");
 }
-/// Arrives at the same barrier of another block of the cluster, after reads of shared memory. It publishes no writes: an
-/// arrival with release semantics at the scope of the cluster waits for the whole GPU's memory, every time.
+/// Arrives at the same barrier of another block of the cluster, after reads of shared memory. It publishes no writes:
+/// an arrival with release semantics at the scope of the cluster waits for the whole GPU's memory, every time.
 __device__ inline void arrive_after_reads(Barrier& barrier, unsigned block) {
   asm volatile(
       "{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\n"
@@ -37,9 +37,9 @@ __device__ inline void arrive_expecting(Barrier& barrier, unsigned bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n" ::"r"(shared_address(&barrier)), "r"(bytes)
                : "memory");
 }
-/// Waits for the end of the phase with this parity (0 for the first one). A barrier that stays silent for 30 seconds ends
-/// the kernel with an error instead of occupying the GPU for ever; reading the time takes long, so it is read once in
-/// 1024 tries. The loop is in assembly, so that the compiler moves no registers of running products around it.
+/// Waits for the end of the phase with this parity (0 for the first one). A barrier that stays silent for 30 seconds
+/// ends the kernel with an error instead of occupying the GPU for ever; reading the time takes long, so it is read once
+/// in 1024 tries. The loop is in assembly, so that the compiler moves no registers of running products around it.
 __device__ inline void wait(Barrier& barrier, unsigned parity) {
   asm volatile(
       "{\n.reg .pred ended, over;\n.reg .b32 tries;\n.reg .u64 now, last;\nmov.u32 tries, 0;\nmov.u64 last, 0;\n"

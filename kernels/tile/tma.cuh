@@ -7,6 +7,11 @@
 /// Coordinates are in elements: x along a row, y the row, z the matrix.
 namespace feedrate::tile {
 
+/// Brings the description of a matrix to where the copies look for it.
+__device__ inline void prefetch(const CUtensorMap& map) {
+  asm volatile("prefetch.tensormap [%0];\n" ::"l"(&map) : "memory");
+}
+
 /// Copies a box to shared memory; its bytes count at the barrier.
 __device__ inline void load_box(void* to, const CUtensorMap& map, Barrier& barrier, int x, int y, int z) {
   asm volatile(

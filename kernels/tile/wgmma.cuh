@@ -51,6 +51,7 @@ __device__ void pin_registers(float (&registers)[count]) {
 #define FEEDRATE_16(i) FEEDRATE_8(i), FEEDRATE_8((i) + 8)
 #define FEEDRATE_32(i) FEEDRATE_16(i), FEEDRATE_16((i) + 16)
 #define FEEDRATE_64(i) FEEDRATE_32(i), FEEDRATE_32((i) + 32)
+#define FEEDRATE_96(i) FEEDRATE_64(i), FEEDRATE_32((i) + 64)
 #define FEEDRATE_128(i) FEEDRATE_64(i), FEEDRATE_64((i) + 64)
 #define FEEDRATE_REGISTERS_8 "%0, %1, %2, %3, %4, %5, %6, %7"
 #define FEEDRATE_REGISTERS_16 FEEDRATE_REGISTERS_8 ", %8, %9, %10, %11, %12, %13, %14, %15"
@@ -61,31 +62,34 @@ __device__ void pin_registers(float (&registers)[count]) {
   FEEDRATE_REGISTERS_32                                                                               \
   ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, " \
   "%51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define FEEDRATE_REGISTERS_96                                                               \
+  FEEDRATE_REGISTERS_64                                                                     \
+  ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, " \
+  "%81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
 #define FEEDRATE_REGISTERS_128                                                                                   \
-  FEEDRATE_REGISTERS_64                                                                                          \
-  ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, "                      \
-  "%81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, %96, %97, %98, %99, %100, %101, "  \
+  FEEDRATE_REGISTERS_96                                                                                          \
+  ", %96, %97, %98, %99, %100, %101, "                                                                           \
   "%102, %103, %104, %105, %106, %107, %108, %109, %110, %111, %112, %113, %114, %115, %116, %117, %118, %119, " \
   "%120, %121, %122, %123, %124, %125, %126, %127"
 // `count` registers; the numbers of the operands after them: left, right, adds, and for 16-bit types the directions.
-#define FEEDRATE_WGMMA(size, types, count, left_at, right_at, adds_at, more)                                \
-  asm volatile("{\n.reg .pred adds;\nsetp.ne.b32 adds, %" #adds_at                                          \
-               ", 0;\nwgmma.mma_async.sync.aligned.m64n" #size types " {" FEEDRATE_REGISTERS_##count "}, %" \
-               #left_at ", %" #right_at ", adds" more ";\n}\n"                                              \
-               : FEEDRATE_##count(0)                                                                        \
+#define FEEDRATE_WGMMA(size, types, count, left_at, right_at, adds_at, more)                         \
+  asm volatile("{\n.reg .pred adds;\nsetp.ne.b32 adds, %" #adds_at                                   \
+               ", 0;\nwgmma.mma_async.sync.aligned.m64n" #size types " {" FEEDRATE_REGISTERS_##count \
+               "}, %" #left_at ", %" #right_at ", adds" more ";\n}\n"                                \
+               : FEEDRATE_##count(0)                                                                 \
                : "l"(left), "l"(right), "r"(adds), "n"(left_along ? 0 : 1), "n"(right_along ? 0 : 1))
-#define FEEDRATE_WGMMA_OF(size, count, left_at, right_at, adds_at, turn_left, turn_right)                             \
-  do {                                                                                                               \
-    if constexpr (element == Element::tf32)                                                                          \
-      FEEDRATE_WGMMA(size, "k8.f32.tf32.tf32", count, left_at, right_at, adds_at, ", 1, 1");                         \
-    if constexpr (element == Element::bf16)                                                                          \
-      FEEDRATE_WGMMA(size, "k16.f32.bf16.bf16", count, left_at, right_at, adds_at,                                   \
-                     ", 1, 1, %" #turn_left ", %" #turn_right);                                                      \
-    if constexpr (element == Element::fp16)                                                                          \
-      FEEDRATE_WGMMA(size, "k16.f32.f16.f16", count, left_at, right_at, adds_at,                                     \
-                     ", 1, 1, %" #turn_left ", %" #turn_right);                                                      \
-    if constexpr (element == Element::fp8)                                                                           \
-      FEEDRATE_WGMMA(size, "k32.f32.e4m3.e4m3", count, left_at, right_at, adds_at, ", 1, 1");                        \
+#define FEEDRATE_WGMMA_OF(size, count, left_at, right_at, adds_at, turn_left, turn_right)     \
+  do {                                                                                        \
+    if constexpr (element == Element::tf32)                                                   \
+      FEEDRATE_WGMMA(size, "k8.f32.tf32.tf32", count, left_at, right_at, adds_at, ", 1, 1");  \
+    if constexpr (element == Element::bf16)                                                   \
+      FEEDRATE_WGMMA(size, "k16.f32.bf16.bf16", count, left_at, right_at, adds_at,            \
+                     ", 1, 1, %" #turn_left ", %" #turn_right);                               \
+    if constexpr (element == Element::fp16)                                                   \
+      FEEDRATE_WGMMA(size, "k16.f32.f16.f16", count, left_at, right_at, adds_at,              \
+                     ", 1, 1, %" #turn_left ", %" #turn_right);                               \
+    if constexpr (element == Element::fp8)                                                    \
+      FEEDRATE_WGMMA(size, "k32.f32.e4m3.e4m3", count, left_at, right_at, adds_at, ", 1, 1"); \
   } while (false)
 
 /// sums (64 × columns) += left (64 rows × 32 bytes) × right (columns × 32 bytes), or = if `adds` is 0. Thread t of the
@@ -104,6 +108,8 @@ __device__ __forceinline__ void multiply_group(float (&sums)[columns / 2], std::
     FEEDRATE_WGMMA_OF(64, 32, 32, 33, 34, 35, 36);
   } else if constexpr (columns == 128) {
     FEEDRATE_WGMMA_OF(128, 64, 64, 65, 66, 67, 68);
+  } else if constexpr (columns == 192) {
+    FEEDRATE_WGMMA_OF(192, 96, 96, 97, 98, 99, 100);
   } else {
     static_assert(columns == 256);
     FEEDRATE_WGMMA_OF(256, 128, 128, 129, 130, 131, 132);
@@ -112,11 +118,13 @@ __device__ __forceinline__ void multiply_group(float (&sums)[columns / 2], std::
 #undef FEEDRATE_WGMMA_OF
 #undef FEEDRATE_WGMMA
 #undef FEEDRATE_REGISTERS_128
+#undef FEEDRATE_REGISTERS_96
 #undef FEEDRATE_REGISTERS_64
 #undef FEEDRATE_REGISTERS_32
 #undef FEEDRATE_REGISTERS_16
 #undef FEEDRATE_REGISTERS_8
 #undef FEEDRATE_128
+#undef FEEDRATE_96
 #undef FEEDRATE_64
 #undef FEEDRATE_32
 #undef FEEDRATE_16
@@ -130,8 +138,8 @@ __device__ inline int row_of_sum(int i) {
 __device__ inline int column_of_sum(int i) { return i / 4 * 8 + static_cast<int>(threadIdx.x) % 4 * 2 + i % 2; }
 
 /// Stores four matrices of 8 rows × 16 bytes to shared memory (PTX ISA, "stmatrix"). Each lane gives the address of one
-/// row: lanes 0 to 7 those of the first matrix, and so on. Lane l has bytes l % 4 × 4 to + 3 of row l / 4 of matrix i in
-/// from[i], like sums of products.
+/// row: lanes 0 to 7 those of the first matrix, and so on. Lane l has bytes l % 4 × 4 to + 3 of row l / 4 of matrix i
+/// in from[i], like sums of products.
 __device__ inline void store_matrices(void* row, const std::uint32_t (&from)[4]) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};\n" ::"r"(shared_address(row)),
                "r"(from[0]), "r"(from[1]), "r"(from[2]), "r"(from[3])

@@ -7,9 +7,9 @@ namespace feedrate::ladder {
 
 inline constexpr unsigned kSumColumns = 32, kSumRows = 8;  // threads of a block
 
-/// Adds a block's columns over its part of the rows, to row `part` of `partial`. The threads of a warp have neighbouring
-/// columns, `wide` each; those with the same columns add their sums in shared memory. `add(row, column, sums)` adds the
-/// values of `wide` columns.
+/// Adds a block's columns over its part of the rows, to row `part` of `partial`. The threads of a warp have
+/// neighbouring columns, `wide` each; those with the same columns add their sums in shared memory. `add(row, column,
+/// sums)` adds the values of `wide` columns.
 template <unsigned wide, class Add>
 __device__ void sum_part(const Matrix& partial, std::uint64_t rows, const Add& add) {
   __shared__ float shared[kSumRows][kSumColumns][wide];

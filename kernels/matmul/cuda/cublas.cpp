@@ -34,10 +34,9 @@ class Cublas final : public Matmul {
     const auto type = type_of(shape_.element);
     check(library_.multiply(
               handle_, turned(right_is_transposed(shape_.layout)), turned(left_is_transposed(shape_.layout)),
-              size(shape_.n), size(shape_.m), size(shape_.k), &shape_.scale, data.right.data, type,
-              row(data.right), apart(data.right), data.left.data, type, row(data.left),
-              apart(data.left), &zero, data.result.data, type_of(shape_.result_element()), row(data.result),
-              apart(data.result), size(shape_.batch),
+              size(shape_.n), size(shape_.m), size(shape_.k), &shape_.scale, data.right.data, type, row(data.right),
+              apart(data.right), data.left.data, type, row(data.left), apart(data.left), &zero, data.result.data,
+              type_of(shape_.result_element()), row(data.result), apart(data.result), size(shape_.batch),
               shape_.element == Element::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
           "cublasGemmStridedBatchedEx");
   }

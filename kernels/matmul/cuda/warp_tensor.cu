@@ -5,46 +5,67 @@
 namespace feedrate::ladder::warp_tensor {
 namespace {
 
-constexpr int kRows = 128, kColumns = 128, kThreads = 256, kStages = 4;
-constexpr int kDepth = 64;                        // bytes of k per tile
+constexpr int kRows = 128, kColumns = 128, kThreads = 256, kStages = 3;
+constexpr int kDepth = 128;                       // bytes of k per tile
 constexpr int kWarpRows = 64, kWarpColumns = 32;  // per warp; 2 × 4 warps
 constexpr int kTile = 128 * kDepth;               // bytes
-constexpr int kPiece = 16;                        // bytes
+constexpr int kPiece = 16;                        // bytes; pieces are exchanged within rows, so that the 8 rows that
+                                                  // ldmatrix reads at once are in different banks: piece ^ row % 8
 
-/// Byte of a piece of 16 bytes in a tile. Pieces are exchanged within rows, so that the 8 rows that ldmatrix reads at
-/// once are in different banks: two rows of 64 bytes fill all banks.
-__device__ int place_of(int row, int piece) { return row * kDepth + ((piece ^ row / 2 % 4) * kPiece); }
+/// This thread's share of the copies of one operand's tiles: the same piece of every 32nd row.
+class Copies {
+  static constexpr int kCount = kTile / kPiece / kThreads, kRowsApart = 128 / kCount;
 
-/// Starts the copy of 128 rows × kDepth bytes; what lies beyond the last row and k becomes 0.
-__device__ void start_copy(std::byte* to, const tile::Operand<std::byte>& operand, int row, int k, int last_row,
-                           int last_k) {
-#pragma unroll
-  for (int i = 0; i < kTile / kPiece / kThreads; ++i) {
-    const int number = i * kThreads + static_cast<int>(threadIdx.x);
-    const int in_tile = number / (kDepth / kPiece), piece = number % (kDepth / kPiece);
-    const int left = last_k - (k + piece * kPiece);
-    const int there = row + in_tile < last_row && left > 0 ? (left < kPiece ? left : kPiece) : 0;
-    const std::byte* const from = there > 0 ? operand.at(blockIdx.z, row + in_tile, k + piece * kPiece) : operand.data;
-    tile::copy_16(to + place_of(in_tile, piece), from, there);
+ public:
+  __device__ Copies(const tile::Operand<std::byte>& operand, int row, int last_row, int last_k) {
+    const int first = static_cast<int>(threadIdx.x) / (kDepth / kPiece);
+    const int piece = static_cast<int>(threadIdx.x) % (kDepth / kPiece);
+    place_ = first * kDepth + (piece ^ first % 8) * kPiece;
+    rows_ = last_row - row - first;
+    bytes_ = last_k - piece * kPiece;
+    next_ = operand.at(blockIdx.z, row + first, piece * kPiece);
+    apart_ = operand.stride * kRowsApart;
   }
-}
+  /// Starts the copies of the next tile; what lies beyond the last row and k becomes 0.
+  __device__ void start(std::byte* tile) {
+    const int there = bytes_ < 0 ? 0 : bytes_ < kPiece ? bytes_ : kPiece;
+    const std::byte* from = next_;
+#pragma unroll
+    for (int i = 0; i < kCount; ++i, from += apart_) {
+      const bool exists = i * kRowsApart < rows_;
+      tile::copy_16(tile + place_ + i * kRowsApart * kDepth, exists ? from : next_, exists ? there : 0);
+    }
+    next_ += kDepth;
+    bytes_ -= kDepth;
+  }
+
+ private:
+  const std::byte* next_;
+  std::int64_t apart_;
+  int place_, rows_, bytes_;
+};
 
 template <Element element>
 __global__ void __launch_bounds__(kThreads, bytes_of(element) == 2 ? 2 : 1)
-    warp_tensor_kernel(TensorProduct<element> product) {
+    warp_tensor_kernel(const __grid_constant__ TensorProduct<element> product) {
   extern __shared__ __align__(128) std::byte bytes[];  // per stage: left, right
   const int row = static_cast<int>(blockIdx.y) * kRows, column = static_cast<int>(blockIdx.x) * kColumns;
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   const int y = warp / 4 * kWarpRows, x = warp % 4 * kWarpColumns;
   const int steps = (product.k + kDepth - 1) / kDepth;
+  Copies lefts(product.left, row, product.m, product.k), rights(product.right, column, product.n, product.k);
   const auto start = [&](int step) {
     std::byte* const left = bytes + step % kStages * 2 * kTile;
     if (step < steps) {
-      start_copy(left, product.left, row, step * kDepth, product.m, product.k);
-      start_copy(left + kTile, product.right, column, step * kDepth, product.n, product.k);
+      lefts.start(left);
+      rights.start(left + kTile);
     }
     tile::end_copies();
   };
+  // Matrices 0 to 3 of a fragment of A: rows 0 to 7 and 8 to 15 of the first piece, then of the second one. Two
+  // fragments of B: both pieces of columns 0 to 7, then of 8 to 15. A fragment is two pieces deep.
+  const int left_at = (y + lane % 16) * kDepth, left_piece = (lane / 16 ^ lane % 8) * kPiece;
+  const int right_at = (x + lane / 16 * 8 + lane % 8) * kDepth, right_piece = (lane / 8 % 2 ^ lane % 8) * kPiece;
   for (int step = 0; step < kStages - 1; ++step) start(step);
   float sums[kWarpRows / 16][kWarpColumns / 8][4] = {};
   for (int step = 0; step < steps; ++step) {
@@ -53,18 +74,17 @@ __global__ void __launch_bounds__(kThreads, bytes_of(element) == 2 ? 2 : 1)
     start(step + kStages - 1);
     const std::byte* const left = bytes + step % kStages * 2 * kTile;
     const std::byte* const right = left + kTile;
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {  // 32 bytes of k are two pieces
+    constexpr int kUnrolled = element == Element::fp8 ? 1 : 4;  // fp8 becomes fp16 first, in many registers
+#pragma unroll kUnrolled
+    for (int k = 0; k < kDepth; k += 2 * kPiece) {
       std::uint32_t a[kWarpRows / 16][4], b[kWarpColumns / 16][4];
-      // Matrices 0 to 3 of a fragment of A: rows 0 to 7 and 8 to 15 of the first piece, then of the second one.
 #pragma unroll
       for (int i = 0; i < kWarpRows / 16; ++i) {
-        tile::load_matrices(a[i], left + place_of(y + i * 16 + lane % 16, half * 2 + lane / 16));
+        tile::load_matrices(a[i], left + left_at + (left_piece ^ k) + i * 16 * kDepth);
       }
-      // Two fragments of B: both pieces of columns 0 to 7, then of 8 to 15.
 #pragma unroll
       for (int j = 0; j < kWarpColumns / 16; ++j) {
-        tile::load_matrices(b[j], right + place_of(x + j * 16 + lane / 16 * 8 + lane % 8, half * 2 + lane / 8 % 2));
+        tile::load_matrices(b[j], right + right_at + (right_piece ^ k) + j * 16 * kDepth);
       }
 #pragma unroll
       for (int i = 0; i < kWarpRows / 16; ++i) {

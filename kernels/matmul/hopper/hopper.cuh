@@ -37,13 +37,13 @@ template <Element element>
 inline constexpr int kBoxElements = static_cast<int>(tile::kBoxRow / bytes_of(element));
 
 /// Products of one tile of 64 × columns sums per warpgroup, 128 bytes of k at a time. Sums of fp8 move to registers of
-/// fp32 after each step, because tensor cores keep too few of their bits; two sets of sums take turns, so that one is
-/// added while products write the other.
+/// fp32 after each step, because tensor cores keep too few of their bits; if registers suffice, two sets of sums take
+/// turns, so that one is added while products write the other.
 template <Element element, int columns>
 class TileSums {
  public:
   static constexpr bool kPromotes = element == Element::fp8;
-  static constexpr int kCount = columns / 2, kTurns = kPromotes ? 2 : 1;
+  static constexpr int kCount = columns / 2, kTurns = kPromotes && columns <= 128 ? 2 : 1;
 
   __device__ __forceinline__ void restart() {
     adds_ = 0;
@@ -83,8 +83,10 @@ class TileSums {
   template <class Out, class Store>
   __device__ __forceinline__ void finish(const tile::Result<Out>& result, int column, int n, const Store& store) {
     float(&values)[kCount] = finished();
+    if (result.scale != 1) {  // in assembly, so that it remains a branch
 #pragma unroll
-    for (int i = 0; i < kCount; ++i) values[i] *= result.scale;
+      for (int i = 0; i < kCount; ++i) asm volatile("mul.f32 %0, %0, %1;\n" : "+f"(values[i]) : "f"(result.scale));
+    }
     if (result.bias != nullptr) {
 #pragma unroll
       for (int i = 0; i < kCount; i += 4) {
@@ -164,9 +166,9 @@ __device__ __forceinline__ void finish_and_store(Sums& sums, const tile::Result<
 
 /// Tiles of the rungs with a warpgroup that only loads: 128 rows for two warpgroups that multiply, and as many columns
 /// as fit into their registers (fp8 needs three registers per sum). Stages of 128 bytes of k.
-template <Element element, int buffer_bytes = 0>
+template <Element element, int buffer_bytes = 0, int columns = element == Element::fp8 ? 128 : 256>
 struct WarpgroupTile {
-  static constexpr int kRows = 128, kColumns = element == Element::fp8 ? 128 : 256;
+  static constexpr int kRows = 128, kColumns = columns;
   static constexpr int kLeft = kRows * static_cast<int>(tile::kBoxRow),
                        kRight = kColumns * static_cast<int>(tile::kBoxRow);
   static constexpr int kStage = kLeft + kRight, kStepElements = kBoxElements<element>;
@@ -238,12 +240,18 @@ __device__ __forceinline__ void multiply_stages(Sums& sums, std::byte* stages, S
     tile::wait(barriers.full[cursor.stage], cursor.parity);
     const std::byte* const left = stages + cursor.stage * Shape::kStage;
     sums.template start<turn, left_along, right_along>(left + rows, left + Shape::kLeft);
-    tile::await_products<1>();
-    if (before >= 0) {
-      leave(before);
-      sums.template take<other>();
+    if constexpr (Sums::kPromotes && Sums::kTurns == 1) {
+      tile::await_products<0>();
+      leave(cursor.stage);
+      sums.take();
+    } else {
+      tile::await_products<1>();
+      if (before >= 0) {
+        leave(before);
+        sums.template take<other>();
+      }
+      before = cursor.stage;
     }
-    before = cursor.stage;
     cursor.advance();
   };
   constexpr int kTurns = Sums::kTurns;

@@ -7,13 +7,16 @@ namespace {
 
 constexpr unsigned kMostRows = 128;
 
-/// Tiles of 64 columns and all `rows` rows (padded) of the result, in as many stages as fit.
+/// Tiles of 64 columns and all `rows` rows (padded) of the result, in as many stages as fit. Few rows leave room for
+/// stages of several boxes: memory is faster if each of its rows gives 512 neighbouring bytes than if it gives 128.
 template <Element element, int rows>
 struct Shape {
-  static constexpr int kColumns = 64, kThreads = 128 + 32;  // a warpgroup multiplies, a warp loads
+  static constexpr int kBoxes = rows <= 32 ? 4 : rows <= 64 ? 2 : 1;  // per operand and stage
+  static constexpr int kColumns = 64, kThreads = 128 + 32;            // a warpgroup multiplies, a warp loads
   static constexpr int kLeft = kColumns * static_cast<int>(tile::kBoxRow),
-                       kStage = kLeft + rows * static_cast<int>(tile::kBoxRow), kStepElements = kBoxElements<element>;
-  static constexpr int kMost = 224 * 1024, kStages = kMost / kStage < 20 ? kMost / kStage : 20;
+                       kBox = kLeft + rows * static_cast<int>(tile::kBoxRow), kStage = kBoxes * kBox,
+                       kStepElements = kBoxes * kBoxElements<element>;
+  static constexpr int kMost = 224 * 1024, kStages = kMost / kStage;
   static constexpr int kShared = kStages * kStage;
 };
 
@@ -21,25 +24,48 @@ template <Element element, int rows>
 __global__ void __launch_bounds__(Shape<element, rows>::kThreads)
     skinny_kernel(const __grid_constant__ TmaProduct<element> product) {
   using Shape = Shape<element, rows>;
-  extern __shared__ __align__(1024) std::byte stages[];  // per stage: columns of B, rows of A
+  extern __shared__ __align__(1024) std::byte stages[];  // per stage and box: columns of B, rows of A
   __shared__ StageBarriers<Shape::kStages> barriers;
   const int column = static_cast<int>(blockIdx.x) * Shape::kColumns, which = static_cast<int>(blockIdx.z);
-  const int steps = steps_of(product.depth);
+  const int steps = (steps_of(product.depth) + Shape::kBoxes - 1) / Shape::kBoxes;
   if (threadIdx.x == 0) barriers.init(4);
+  if (threadIdx.x == 128) {
+    tile::prefetch(product.left);
+    tile::prefetch(product.right);
+  }
   __syncthreads();
   tile::Cursor<Shape::kStages> cursor;
   if (threadIdx.x >= 128) {
     if (threadIdx.x % 32 != 0) return;
-    load_stages<Shape>(stages, barriers, cursor, steps, [&](std::byte* left, tile::Barrier& full, int k) {
-      tile::load_box(left, product.right, full, k, column, which);
-      tile::load_box(left + Shape::kLeft, product.left, full, k, 0, which);
+    load_stages<Shape>(stages, barriers, cursor, steps, [&](std::byte* stage, tile::Barrier& full, int k) {
+#pragma unroll
+      for (int i = 0; i < Shape::kBoxes; ++i) {
+        const int at = k + i * kBoxElements<element>;
+        tile::load_box(stage + i * Shape::kBox, product.right, full, at, column, which);
+        tile::load_box(stage + i * Shape::kBox + Shape::kLeft, product.left, full, at, 0, which);
+      }
     });
     return;
   }
   TileSums<element, rows> sums;
-  multiply_stages<Shape>(sums, stages, barriers, cursor, steps, 0, [&](int stage) {
-    if (threadIdx.x % 32 == 0) tile::arrive(barriers.empty[stage]);
-  });
+  sums.restart();
+  int before = -1;
+  const auto leave = [&](int stage) {
+    if (stage >= 0 && threadIdx.x % 32 == 0) tile::arrive(barriers.empty[stage]);
+  };
+  for (int step = 0; step < steps; ++step, cursor.advance()) {
+    tile::wait(barriers.full[cursor.stage], cursor.parity);
+#pragma unroll
+    for (int i = 0; i < Shape::kBoxes; ++i) {
+      const std::byte* const left = stages + cursor.stage * Shape::kStage + i * Shape::kBox;
+      sums.start(left, left + Shape::kLeft);
+      tile::await_products<sums.kPromotes ? 0 : 1>();
+      sums.take();
+      if (i == 0) leave(before);
+    }
+    before = cursor.stage;
+  }
+  tile::await_products<0>();
   const auto& values = sums.finished();
 #pragma unroll
   for (int i = 0; i < sums.kCount; ++i) {
@@ -70,8 +96,9 @@ MatmulRung rung() {
   MatmulRung made = hopper_rung<Launch>(
       "skinny",
       {.step = 14,
-       .changes = "for at most 128 rows: 64 columns of B take the place of the tile's rows, and all rows of A that of its "
-                  "columns; up to 20 stages",
+       .changes =
+           "for at most 128 rows: 64 columns of B take the place of the tile's rows, and all rows of A that of its "
+           "columns; stages of 512 bytes of k",
        .reason = "memory limits: tiles of 128 rows would be mostly empty, and half as many blocks as SMs would load; "
                  "160 KiB of B per SM are on their way at any time",
        .prediction = "90 to 95 % of the memory's rate with 16 rows",

@@ -15,8 +15,8 @@ using Out = typename ResultOf<element>::Type;
 constexpr int kBoxRows = 16, kBox = kBoxRows * static_cast<int>(tile::kBoxRow), kWarpBuffer = 2 * kBox;
 constexpr int kWarps = 8;
 
-template <Element element>
-using Shape = WarpgroupTile<element, kWarps * kWarpBuffer>;
+template <Element element, int columns>
+using Shape = WarpgroupTile<element, kWarps * kWarpBuffer, columns>;
 
 template <Element element>
 struct StoredProduct {
@@ -47,21 +47,22 @@ __device__ __forceinline__ void fill_box(std::byte* box, int block, const float*
   }
 }
 
-/// Starts the copies of this warp's values from its boxes to `map`. A box is filled when the copy before the last one has
-/// read it.
+/// Starts the copies of this warp's values to `map` from its boxes, of which `next` is filled first. A box is filled
+/// when the copy before the last one has read it.
 template <class Out, int count>
 __device__ __forceinline__ void start_stores(const float (&values)[count], const CUtensorMap& map, std::byte* boxes,
-                                             int which, int row, int column) {
+                                             int& next, int which, int row, int column) {
   constexpr int kColumns = static_cast<int>(tile::kBoxRow / sizeof(Out)), kAtOnce = sizeof(Out) == 2 ? 2 : 1;
   const bool starts = threadIdx.x % 32 == 0;
-  static_assert(count * 2 % (2 * kColumns) == 0, "tiles end with the second box");
 #pragma unroll
   for (int first = 0; first < count * 2; first += kColumns) {
-    std::byte* const box = boxes + first / kColumns % 2 * kBox;
+    std::byte* const box = boxes + next * kBox;
+    next ^= 1;
     if (starts) tile::await_reads_of_stores<1>();
     __syncwarp();
 #pragma unroll
-    for (int block = 0; block < kColumns / 8; block += kAtOnce) fill_box<Out>(box, block, values + first / 2 + block * 4);
+    for (int block = 0; block < kColumns / 8; block += kAtOnce)
+      fill_box<Out>(box, block, values + first / 2 + block * 4);
     tile::after_writes();
     __syncwarp();
     if (starts) {
@@ -71,10 +72,10 @@ __device__ __forceinline__ void start_stores(const float (&values)[count], const
   }
 }
 
-template <Element element, bool left_along, bool right_along>
-__global__ void __launch_bounds__(Shape<element>::kThreads, 1)
+template <Element element, int columns, bool left_along, bool right_along>
+__global__ void __launch_bounds__(Shape<element, columns>::kThreads, 1)
     tma_store_kernel(const __grid_constant__ StoredProduct<element> stored) {
-  using Shape = Shape<element>;
+  using Shape = Shape<element, columns>;
   constexpr int kHalf = Shape::kRight / kCluster;
   const TmaProduct<element>& product = stored.product;
   extern __shared__ __align__(1024) std::byte stages[];  // per stage: left, right; then the warps' boxes
@@ -84,6 +85,10 @@ __global__ void __launch_bounds__(Shape<element>::kThreads, 1)
   const int rank = static_cast<int>(tile::cluster_rank());
   const int cluster = static_cast<int>(blockIdx.x) / kCluster, clusters = static_cast<int>(gridDim.x) / kCluster;
   if (threadIdx.x == 0) barriers.init(kCluster * Shape::kMultipliers * 4);
+  if (threadIdx.x == Shape::kMultipliers * 128) {
+    tile::prefetch(product.left);
+    tile::prefetch(product.right);
+  }
   tile::synchronize_cluster();
   tile::Cursor<Shape::kStages> cursor;
   if (group == Shape::kMultipliers) {
@@ -106,17 +111,17 @@ __global__ void __launch_bounds__(Shape<element>::kThreads, 1)
     const int warp = static_cast<int>(threadIdx.x) / 32;
     std::byte* const boxes = stages + Shape::kStages * Shape::kStage + warp * kWarpBuffer;
     TileSums<element, Shape::kColumns> sums;
+    int next = 0;
     for (int number = cluster; number < order.count(); number += clusters) {
       const TileOrder::Place place = order.at(number);
-      multiply_stages<Shape, left_along, right_along>(sums, stages, barriers, cursor, steps, group * Shape::kLeft / 2,
-                                                      [&](int stage) {
-                                                        if (threadIdx.x % 32 < kCluster)
-                                                          tile::arrive_after_reads(barriers.empty[stage], threadIdx.x % 32);
-                                                      });
+      multiply_stages<Shape, left_along, right_along>(
+          sums, stages, barriers, cursor, steps, group * Shape::kLeft / 2, [&](int stage) {
+            if (threadIdx.x % 32 < kCluster) tile::arrive_after_reads(barriers.empty[stage], threadIdx.x % 32);
+          });
       const int row = place.row + rank * Shape::kRows + warp * kBoxRows;
       sums.finish(product.result, place.column, product.n, [&](const auto& values, const Out<element>* matrix) {
         const CUtensorMap& map = matrix == product.result.data ? stored.result : stored.before;
-        start_stores<Out<element>>(values, map, boxes, place.which, row, place.column);
+        start_stores<Out<element>>(values, map, boxes, next, place.which, row, place.column);
       });
     }
     if (threadIdx.x % 32 == 0) tile::await_reads_of_stores<0>();
@@ -128,16 +133,33 @@ __global__ void __launch_bounds__(Shape<element>::kThreads, 1)
 struct Launch {
   template <Element element>
   static auto make(const MatmulShape& shape, const MatmulData& data) {
-    using Shape = Shape<element>;
+    if constexpr (element != Element::fp8) {
+      return with_columns<element, 256>(shape, data);
+    } else {
+      // Wider tiles move fewer bytes through shared memory per product, but may leave more SMs idle at the end. A
+      // tile's time was measured as proportional to columns + 24.
+      const auto cost = [&](unsigned columns) {
+        const unsigned tiles = tiles_of(shape, kCluster * 128, columns).size(), at_once = processors() / kCluster;
+        return (tiles + at_once - 1) / at_once * (columns + 24);
+      };
+      return cost(192) < cost(128) ? with_columns<element, 192>(shape, data) : with_columns<element, 128>(shape, data);
+    }
+  }
+
+ private:
+  template <Element element, int columns>
+  static auto with_columns(const MatmulShape& shape, const MatmulData& data) {
+    using Shape = Shape<element, columns>;
     const unsigned tiles = tiles_of(shape, kCluster * Shape::kRows, Shape::kColumns).size();
-    auto kernel = tma_store_kernel<element, true, true>;
+    auto kernel = tma_store_kernel<element, columns, true, true>;
     if constexpr (bytes_of(element) == 2) {
-      kernel =
-          with_layout(shape.layout, [&]<bool left, bool right>() { return tma_store_kernel<element, left, right>; });
+      kernel = with_layout(shape.layout,
+                           [&]<bool left, bool right>() { return tma_store_kernel<element, columns, left, right>; });
     }
     const unsigned clusters = std::min(tiles, clusters_that_fit(kernel, kCluster, Shape::kThreads, Shape::kShared));
     const StoredProduct<element> stored{
-        tma_product<element>(shape, data, Shape::kRows, Shape::kColumns / kCluster), tile::tensor_map(data.result, kBoxRows),
+        tma_product<element>(shape, data, Shape::kRows, Shape::kColumns / kCluster),
+        tile::tensor_map(data.result, kBoxRows),
         tile::tensor_map(data.before_gelu.data == nullptr ? data.result : data.before_gelu, kBoxRows)};
     return KernelLaunch(kernel, {kCluster * clusters, Shape::kThreads, Shape::kShared, kCluster}, nullptr, stored);
   }

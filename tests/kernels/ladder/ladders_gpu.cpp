@@ -15,7 +15,7 @@ using test::LadderChecks;
 /// Rungs and peers in groups: racecheck does not follow bulk copies, and libraries are not ours to check.
 std::vector<std::string> group(const std::string& ladder, const std::string& wanted) {
   static const std::set<std::string> kBulk{"tma_wgmma", "warp_specialised", "persistent", "multicast", "tma_store",
-                                           "mixed",     "fused_backward", "skinny"};
+                                           "mixed",     "fused_backward",   "skinny"};
   std::vector<std::string> names;
   for (const ladder::RungInfo& rung : ladder::Ladders::instance().get("", ladder).rungs()) {
     const std::string found = rung.text.is_peer() ? "library" : kBulk.contains(rung.name) ? "bulk" : "plain";
