@@ -47,8 +47,6 @@ def described(results: Results, found: pd.DataFrame) -> pd.DataFrame:
     found = found[found["variant"].isin(results.contest)]
     cached = found["cache_pages"].fillna(0) if "cache_pages" in found else pd.Series(0, found.index)
     found = found.assign(**{_IN_GPU: pd.to_numeric(cached, errors="coerce").fillna(0) > 0})
-    if CPU in found:  # rows of revision 88d308a divide by the bytes from storage, although most blocks came from the GPU
-        found[CPU] = found[CPU].mask(found[_IN_GPU])
     order = pd.DataFrame(
         {
             "write": found["operation"] == "write",
