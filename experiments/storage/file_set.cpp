@@ -83,21 +83,34 @@ void remove_set(const fs::path& folder) {
   fs::remove_all(folder, ignored);
 }
 
-/// Removes the file sets in `parent` whose processes have ended without removing them.
-void remove_abandoned(const std::string& parent) {
+/// Calls `use(folder)` for each file set in `parent` whose process has ended without removing it.
+template <class Use>
+void for_abandoned(const std::string& parent, const Use& use) {
   std::error_code error;
   for (fs::directory_iterator each(parent, error), end; !error && each != end; each.increment(error)) {
     const fs::path& folder = each->path();
     if (!folder.filename().string().starts_with(kPrefix)) continue;
     const auto lock = Descriptor::adopt(::open((folder / kLock).c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC));
-    if (lock.get() >= 0 && ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) remove_set(folder);
+    if (lock.get() >= 0 && ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) use(folder);
   }
+}
+
+/// Space that the files of a set occupy.
+std::uint64_t occupied(const fs::path& folder) {
+  std::uint64_t bytes = 0;
+  std::error_code error;
+  for (fs::directory_iterator each(folder, error), end; !error && each != end; each.increment(error)) {
+    struct stat status {};
+    if (::lstat(each->path().c_str(), &status) == 0) bytes += static_cast<std::uint64_t>(status.st_blocks) * 512;
+  }
+  return bytes;
 }
 
 }  // namespace
 
 FileSet::FileSet(const Medium& medium, std::uint64_t seed, std::uint64_t version)
     : medium_(medium), seed_(seed), version_(version) {
+  if (medium.devices.empty()) for_abandoned(medium.folder, remove_set);
   require_room(medium);
   if (!medium.devices.empty()) {
     for (const std::string& path : medium.devices) {
@@ -199,9 +212,10 @@ void FileSet::require_room(const Medium& medium) {
   if (::access(folder.c_str(), W_OK | X_OK) != 0) {
     throw BadInput("--folder", folder, fmt::format("a writable folder ({})", std::strerror(errno)));
   }
-  remove_abandoned(folder);
   const struct statfs space = statfs_of(folder);
-  const std::uint64_t room = std::uint64_t{space.f_bavail} * static_cast<std::uint64_t>(space.f_bsize);
+  std::uint64_t room = std::uint64_t{space.f_bavail} * static_cast<std::uint64_t>(space.f_bsize);
+  // A run removes abandoned file sets first; a dry run changes nothing.
+  for_abandoned(folder, [&](const fs::path& set) { room += occupied(set); });
   if (room < bytes) {
     constexpr double kGiB = std::uint64_t{1} << 30;
     throw BadInput("--folder", folder,

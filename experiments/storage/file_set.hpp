@@ -26,11 +26,12 @@ struct Medium {
 /// files of a process that was killed are removed by the next process that uses the folder.
 class FileSet {
  public:
-  /// Throws BadInput like require_room(), and Failure if writing fails.
+  /// First removes the folder's file sets whose processes have ended. Throws BadInput like require_room(), and Failure
+  /// if writing fails.
   FileSet(const Medium&, std::uint64_t seed, std::uint64_t version);
   ~FileSet();
-  /// Removes the folder's file sets whose processes have ended. Throws BadInput naming `--folder` if the files cannot
-  /// be created there or do not fit, and naming `--target` if a device cannot be used.
+  /// Throws BadInput naming `--folder` if the files cannot be created there or do not fit, with the space of file sets
+  /// whose processes have ended, and naming `--target` if a device cannot be used. Changes nothing.
   static void require_room(const Medium&);
   /// The number of the file system that holds a folder; 0 if the folder does not exist.
   static std::uint64_t file_system_of(const std::string& folder) { return stamp_of(folder).device; }

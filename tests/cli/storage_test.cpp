@@ -55,7 +55,9 @@ TEST_F(StorageCommand, FilesOfAKilledRunAreRemovedByTheNextOne) {
     killed.signal(SIGKILL);
     killed.wait();
   }
-  EXPECT_EQ(sets(), 1);
+  place_.write("s.json", R"({"experiment": "storage", "axes": {"block": "64Ki", "folder": ".", "size": "1Mi"}})");
+  EXPECT_EQ(shell("feedrate sweep s.json --device cpu --out out --dry-run"), 0) << err_;
+  EXPECT_EQ(sets(), 1) << "a dry run removes nothing";
   EXPECT_EQ(shell(run + "--seconds 0.02"), 0) << err_;
   EXPECT_EQ(sets(), 0);
 }

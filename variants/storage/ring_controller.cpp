@@ -18,6 +18,7 @@ namespace {
 constexpr std::uint64_t kFaultInterval = 64;    // commands
 constexpr std::uint64_t kDelayNs = 20'000'000;  // of a delayed command
 constexpr std::uint64_t kOvertaking = 8;        // commands that end before a reordered one
+constexpr std::size_t kMostBytes = 65536;       // of one command
 
 constexpr nvme::Status kOk{0}, kInvalidField{0x002};
 nvme::Status status_of(int error) { return {static_cast<std::uint16_t>(rings::kErrnoStatus | (error & 0xFF))}; }
@@ -60,9 +61,16 @@ void RingController::open(std::optional<Uring>& opened) const {
   const std::vector<int> files = config_.files.all();
   Uring::check(::io_uring_register_files(ring.get(), files.data(), static_cast<unsigned>(files.size())),
                "io_uring: registering the files");
-  const iovec memory{config_.staging.data(), config_.staging.size()};
-  Uring::check(::io_uring_register_buffers(ring.get(), &memory, 1), "io_uring: registering the staging memory");
+  // Buffers overlap by the largest command, so that each command lies in the buffer in which it begins.
+  std::vector<iovec> buffers;
+  for (std::size_t at = 0; at < config_.staging.size(); at += buffer_step()) {
+    buffers.push_back({config_.staging.data() + at, std::min(config_.largest_buffer, config_.staging.size() - at)});
+  }
+  Uring::check(::io_uring_register_buffers(ring.get(), buffers.data(), static_cast<unsigned>(buffers.size())),
+               "io_uring: registering the staging memory");
 }
+
+std::size_t RingController::buffer_step() const { return config_.largest_buffer - kMostBytes; }
 
 void RingController::serve(Uring& ring, const std::stop_token& stop) {
   Backoff backoff;
@@ -147,10 +155,11 @@ void RingController::queue(Uring& ring, std::size_t slot) {
   const auto file = static_cast<int>(config_.files.index(command.namespace_id - 1, offset, bytes));
   const auto begin = reinterpret_cast<std::uint64_t>(config_.staging.data());
   std::byte* const memory = config_.staging.data() + (command.prp1 - begin) + active.done;
+  const auto buffer = static_cast<int>((command.prp1 - begin) / buffer_step());
   if (static_cast<nvme::IoOpcode>(command.opcode()) == nvme::IoOpcode::read) {
-    ::io_uring_prep_read_fixed(entry, file, memory, bytes, offset, 0);
+    ::io_uring_prep_read_fixed(entry, file, memory, bytes, offset, buffer);
   } else {
-    ::io_uring_prep_write_fixed(entry, file, memory, bytes, offset, 0);
+    ::io_uring_prep_write_fixed(entry, file, memory, bytes, offset, buffer);
   }
   ::io_uring_sqe_set_flags(entry, IOSQE_FIXED_FILE | (config_.punts ? IOSQE_ASYNC : 0));
   ::io_uring_sqe_set_data64(entry, slot);

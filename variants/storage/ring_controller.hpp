@@ -37,6 +37,7 @@ class RingController {
     std::size_t depth = 1;                 ///< maximum number of commands under way
     bool punts = false;                    ///< the kernel's workers run each request (IOSQE_ASYNC)
     RingFault fault = RingFault::none;
+    std::size_t largest_buffer = std::size_t{1} << 30;  ///< most bytes that io_uring registers as one buffer
   };
   /// Throws Failure if io_uring cannot be set up.
   explicit RingController(const Config&);
@@ -69,6 +70,7 @@ class RingController {
     std::uint64_t due_ns, after;  ///< time, and number of completions, after which it is posted
   };
   void open(std::optional<Uring>&) const;
+  std::size_t buffer_step() const;  ///< bytes from one registered buffer to the next
   void serve(Uring&, const std::stop_token&);
   bool take(Uring&);
   void begin(Uring&, std::size_t lane, const nvme::Command&);

@@ -304,6 +304,11 @@ DeviceAccessResult access_by_device(const EngineConfig& config, const DeviceAcce
 std::string why_unsupported(const EnginePoint& point) {
   const RingsOptions options = own_axes_of_gpu_rings().of(point.own);
   if (point.block > kMaxBlock) return "engine gpu_rings moves at most 64 KiB per command; choose a smaller --block";
+  if (const std::size_t bytes = options.threads * point.block * point.threads; bytes > kMaxMemory) {
+    return fmt::format(
+        "--gpu-threads {} × --block {} × --threads {} is {} bytes of pinned memory, more than the {} GiB allowed",
+        options.threads, point.block, point.threads, bytes, kMaxMemory >> 30);
+  }
   if (options.issue == "host") {
     return options.cache_pages != 0 ? "--cache-pages needs --ring-issue gpu" : "";
   }
