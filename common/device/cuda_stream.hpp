@@ -70,7 +70,10 @@ class CudaStream final : public Stream {
  public:
   // Non-blocking: it must never wait for the legacy stream, which waits for everything.
   CudaStream() { check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate"); }
+  /// Uses a stream of someone else.
+  explicit CudaStream(cudaStream_t others) : stream_(others), owned_(false) {}
   ~CudaStream() override {
+    if (!owned_) return;
     cudaStreamSynchronize(stream_);
     cudaStreamDestroy(stream_);
   }
@@ -168,6 +171,7 @@ class CudaStream final : public Stream {
   }
 
   cudaStream_t stream_ = nullptr;
+  bool owned_ = true;
   std::vector<void*> to_;  // a batch of copies in CUDA's format
   std::vector<const void*> from_;
   std::vector<std::size_t> bytes_;

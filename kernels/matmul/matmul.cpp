@@ -176,6 +176,10 @@ const LadderRegistration registered("matmul",
 }  // namespace
 
 std::string text_of(Layout layout) { return kLayouts[static_cast<std::size_t>(layout)]; }
+Layout layout_of(const std::string& name) {
+  if (std::ranges::find(kLayouts, name) == std::end(kLayouts)) throw BadInput("layout", name, "nn, nt, tn, tt");
+  return value_of<Layout>(kLayouts, name);
+}
 std::string text_of(Epilogue epilogue) { return kEpilogues[static_cast<std::size_t>(epilogue)]; }
 
 Matrix MatmulShape::left() const { return matrix_of(m, k, left_is_transposed(layout), *this, element); }

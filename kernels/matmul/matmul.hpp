@@ -15,6 +15,8 @@ enum class Layout : std::uint8_t { nn, nt, tn, tt };
 inline bool left_is_transposed(Layout layout) { return layout == Layout::tn || layout == Layout::tt; }
 inline bool right_is_transposed(Layout layout) { return layout == Layout::nt || layout == Layout::tt; }
 std::string text_of(Layout);
+/// Throws BadInput naming `layout`.
+Layout layout_of(const std::string& name);
 
 enum class Epilogue : std::uint8_t { none, bias, bias_gelu };
 std::string text_of(Epilogue);

@@ -1,4 +1,4 @@
-"""Work functions in CUDA C++, compiled on demand."""
+"""Work functions in CUDA C++, compiled on demand; and matrix products by the rungs of a ladder."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ from numpy.typing import NDArray
 from . import _core
 from .buffers import check_array
 from .errors import CompileError, Error, MessageFailed
+from .products import load, matmul, rungs
 from .views import FAILED, FAULTS, HEADER, serve_batches
+
+__all__ = ["Kernel", "cache", "device_of", "kernel", "load", "matmul", "rungs"]
 
 INCLUDE = Path(__file__).parent / "include"
 # In the order that CompiledWork in src/work.hpp requires.

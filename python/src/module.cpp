@@ -441,6 +441,19 @@ NB_MODULE(_core, m) {
                               array.device_id());
       },
       nb::arg("array").noconvert());
+  // Returns (address, shape, strides in elements, DLPack type code and bits, device type, device index).
+  m.def(
+      "described",
+      [](const nb::ndarray<nb::ro>& array) {
+        nb::list shape, strides;
+        for (std::size_t i = 0; i < array.ndim(); ++i) {
+          shape.append(array.shape(i));
+          strides.append(array.stride(i));
+        }
+        return nb::make_tuple(reinterpret_cast<std::uintptr_t>(array.data()), nb::tuple(shape), nb::tuple(strides),
+                              array.dtype().code, array.dtype().bits, array.device_type(), array.device_id());
+      },
+      nb::arg("array").noconvert());
   m.def("launch", &launch, "work"_a, "device"_a, "index"_a, "messages"_a, "result_bytes"_a);
   bind_store(m);
   PyType_Slot collected[] = {{Py_tp_traverse, reinterpret_cast<void*>(+[](PyObject* self, visitproc visit, void* arg) {

@@ -7,6 +7,7 @@
 # FEEDRATE_WHEEL_EXTRAS: the extras of pyproject.toml that they need.
 # FEEDRATE_WHEEL_FOLDER: the working folder in build/python/.
 # FEEDRATE_WHEEL_CMAKE: additional --config-settings=cmake.define.… for the build.
+# FEEDRATE_WHEEL_KERNELS: the library of kernels; without it, its tests are skipped.
 # FEEDRATE_WHEEL_COVERAGE: the configuration of coverage.py, which records executed lines in COVERAGE_FILE.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -34,6 +35,7 @@ megabytes=$(($(stat -c %s "$wheel") >> 20))
 ((megabytes < 40)) || { echo "$wheel has $megabytes MiB; allowed: less than 40" >&2; exit 1; }
 cp -r "$root/python/tests" "$root/python/examples" "$work/"
 mv "$work/examples" "$work/tests/examples"
+[[ -z ${FEEDRATE_WHEEL_KERNELS:-} ]] || cp "$FEEDRATE_WHEEL_KERNELS" "$work/tests/"
 cp "$root/README.md" "$work/"
 cp "$root/python/README.md" "$work/tests/page.md"
 cd "$work/tests"

@@ -6,7 +6,7 @@ namespace {
 
 constexpr unsigned kSide = 32;
 
-__global__ void coalesced_kernel(Fp32Product product) {
+__global__ void __launch_bounds__(kSide* kSide, 2) coalesced_kernel(Fp32Product product) {
   const int row = static_cast<int>(blockIdx.y * kSide + threadIdx.y);
   const int column = static_cast<int>(blockIdx.x * kSide + threadIdx.x);
   if (row >= product.m || column >= product.n) return;

@@ -6,7 +6,7 @@ namespace {
 
 constexpr unsigned kSide = 32;
 
-__global__ void naive_kernel(Fp32Product product) {
+__global__ void __launch_bounds__(kSide* kSide, 2) naive_kernel(Fp32Product product) {
   const int row = static_cast<int>(blockIdx.y * kSide + threadIdx.x);
   const int column = static_cast<int>(blockIdx.x * kSide + threadIdx.y);
   if (row >= product.m || column >= product.n) return;
