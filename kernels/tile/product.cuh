@@ -101,7 +101,7 @@ __device__ void store(const Result<T>& result, unsigned which, int row, int colu
   };
   T* const to = result.at(which, row, column);
   T* const before = result.before == nullptr ? nullptr : result.before + (to - result.data);
-  if (result.vectors && column + count <= n) {
+  if (count > 1 && result.vectors && column + count <= n) {
     Piece piece, saved;
 #pragma unroll
     for (int i = 0; i < count; ++i) {

@@ -4,11 +4,11 @@
 namespace feedrate::ladder::coalesced {
 namespace {
 
-constexpr unsigned kSide = 32;
+constexpr unsigned kRows = 8, kColumns = 32;  // per block
 
-__global__ void __launch_bounds__(kSide* kSide, 2) coalesced_kernel(Fp32Product product) {
-  const int row = static_cast<int>(blockIdx.y * kSide + threadIdx.y);
-  const int column = static_cast<int>(blockIdx.x * kSide + threadIdx.x);
+__global__ void coalesced_kernel(Fp32Product product) {
+  const int row = static_cast<int>(blockIdx.y * kRows + threadIdx.y);
+  const int column = static_cast<int>(blockIdx.x * kColumns + threadIdx.x);
   if (row >= product.m || column >= product.n) return;
   float sum = 0;
   for (int k = 0; k < product.k; ++k) {
@@ -27,7 +27,7 @@ const MatmulRegistration registered(
                .prediction = "6 to 8 times naive; every multiply-add still needs two loads",
                .design = "m=4096 n=4096 k=4096 layout=nn"},
               [](const MatmulShape& shape, const MatmulData& data) {
-                return KernelLaunch(coalesced_kernel, {tiles_of(shape, kSide, kSide), {kSide, kSide}}, nullptr,
+                return KernelLaunch(coalesced_kernel, {tiles_of(shape, kRows, kColumns), {kColumns, kRows}}, nullptr,
                                     fp32_product(shape, data));
               }));
 
