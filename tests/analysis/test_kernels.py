@@ -259,7 +259,7 @@ def test_rungs_of_a_spec_are_registered_for_its_device(name, device):
         named |= {rungs} if isinstance(rungs, str) else set(rungs)
         assert part["axes"].get("device", "cuda") == device
     folders = ("cpu", "peers") if device == "cpu" else ("cuda", "hopper")
-    sources = [path for folder in folders for path in (ROOT / "kernels/matmul" / folder).glob("*.c*")]
+    sources = [path for folder in folders for path in (ROOT / "kernels").glob(f"*/{folder}/*.c*")]
     known = {word for path in sources for word in re.findall(r'"(\w+)"', path.read_text())}
     assert named and named <= known
 
