@@ -25,22 +25,19 @@ class Measured {
     std::vector<double> rates, shares, of_limit;
   };
 
-  /// Throws BadInput if the file cannot be read.
+  /// Throws BadInput if the file cannot be read, or is damaged.
   Measured(const std::string& ladder, const std::filesystem::path& place) {
     std::filesystem::path file = place;
     if (is_directory(place)) file = exists(place / "rows.jsonl") ? place / "rows.jsonl" : place / "rows.jsonl.xz";
+    std::size_t number = 0;
     for (const std::string& line : read_lines(file).whole) {
-      const Json row = Json::parse(line, nullptr, false);
-      if (row.is_discarded() || row.value("kind", "") != "cell" || row.value("experiment", "") != "kernels") continue;
-      Json params = row["params"];
-      if (row["status"] != "ok" || params.value("ladder", "") != ladder) continue;
-      const std::string rung = params["rung"];
-      for (const char* name : {"rung", "against", "ladder"}) params.erase(name);
-      Rung& found = settings_[params.dump()][rung];
-      found.rates.push_back(*figure_of(row, "operations_per_second"));
-      if (const auto share = figure_of(row, "share_of_best_peer")) found.shares.push_back(*share);
-      const Json::json_pointer ratio("/bounds/operations_per_second/ratio");
-      if (row.contains(ratio)) found.of_limit.push_back(row[ratio]);
+      ++number;
+      try {
+        add(ladder, Json::parse(line));
+      } catch (const Json::exception&) {
+        throw BadInput("--rows", fmt::format("{}, line {}", file.string(), number),
+                       "rows that `feedrate validate` accepts");
+      }
     }
   }
 
@@ -71,6 +68,21 @@ class Measured {
   bool empty() const { return settings_.empty(); }
 
  private:
+  /// Throws Json::exception if the row has not what it must have.
+  void add(const std::string& ladder, const Json& row) {
+    if (row.at("kind") != "cell" || row.at("experiment") != "kernels") return;
+    Json params = row.at("params");
+    if (row.at("status") != "ok" || params.at("ladder") != ladder) return;
+    const std::string rung = params.at("rung");
+    for (const char* name : {"rung", "against", "ladder"}) params.erase(name);
+    Rung& found = settings_[params.dump()][rung];
+    const Json& figures = row.at("figures");
+    found.rates.push_back(figures.at("operations_per_second"));
+    if (figures.contains("share_of_best_peer")) found.shares.push_back(figures.at("share_of_best_peer"));
+    const Json::json_pointer ratio("/bounds/operations_per_second/ratio");
+    if (row.contains(ratio)) found.of_limit.push_back(row.at(ratio));
+  }
+
   std::map<std::string, std::map<std::string, Rung>> settings_;
 };
 

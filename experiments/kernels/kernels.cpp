@@ -20,9 +20,10 @@ namespace {
 
 using namespace ladder;
 
-constexpr std::size_t kMaxMemory = std::size_t{24} << 30;  // bytes, for inputs and results
-constexpr double kSampleNs = 500'000;                      // least time of a sample
-constexpr unsigned kMostLaunches = 4096;                   // per sample
+// Bytes for inputs and results. The CPU device fills and checks a GiB in seconds.
+constexpr std::size_t kMaxMemory = std::size_t{24} << 30, kMaxCpuMemory = std::size_t{2} << 30;
+constexpr double kSampleNs = 500'000;     // least time of a sample
+constexpr unsigned kMostLaunches = 4096;  // per sample
 constexpr unsigned kLeastSamples = 10;
 constexpr double kBurstPauseMs = 20;
 // Threads of OpenMP and OpenBLAS keep spinning after a product; the next sample waits until they sleep.
@@ -152,6 +153,7 @@ class Kernels final : public Experiment {
     problem->prepare(copies, mix64(session_.settings().seed) + repetition.number);
     std::vector<Timed> timed;
     for (const std::string& name : names_of(options, *problem)) {
+      if (interrupted()) break;
       std::string wrong;
       try {
         wrong = add_checked(timed, name, *problem, copies);
@@ -166,15 +168,17 @@ class Kernels final : public Experiment {
       }
       measured.details["failed_peers"][name] = wrong;
     }
+    const auto stopped = [&] {
+      measured.judge(Status::invalid, Cause::interrupted, "interrupted before the first sample");
+      return measured;
+    };
+    if (interrupted()) return stopped();
     MachineMonitor monitor(session_.gpu());
     const Captured captured(session_);
     const auto samples = time_all(timed, copies, options);
     measured.machine = monitor.stop();
     measured.machine->expects_power_cap = true;  // one large product reaches it, also after a pause
-    if (samples.front().empty()) {
-      measured.judge(Status::invalid, Cause::interrupted, "interrupted before the first sample");
-      return measured;
-    }
+    if (samples.front().empty()) return stopped();
     add_figures(options, problem->work(), timed, samples, measured);
     measured.details["inputs"] = {{"copies", copies}, {"bytes", problem->input_bytes()}};
     return measured;
@@ -182,13 +186,15 @@ class Kernels final : public Experiment {
 
  private:
   std::string why_impossible(const Options& options, const Problem& problem) const {
-    for (const std::string& name : {options.rung, options.against}) {
+    for (const auto& [option, name] : {std::pair("--rung", options.rung), std::pair("--against", options.against)}) {
       if (name == "peers" || name == "alone") continue;
       if (find_rung(options.ladder, name) == nullptr) {
-        return fmt::format("ladder {} has no rung {} in this build; `feedrate kernels show {}` lists them",
-                           options.ladder, name, options.ladder);
+        return fmt::format("{} {}: ladder {} has no such rung in this build; `feedrate kernels show {}` lists them",
+                           option, name, options.ladder, options.ladder);
       }
-      if (auto reason = problem.why_unsupported(name); !reason.empty()) return reason;
+      if (auto reason = problem.why_unsupported(name); !reason.empty()) {
+        return fmt::format("{} {}: {}", option, name, reason);
+      }
     }
     const std::size_t copies = copies_of(problem, options);
     if (copies > kMostLaunches) {
@@ -198,9 +204,9 @@ class Kernels final : public Experiment {
           copies, problem.input_bytes());
     }
     const std::size_t bytes = copies * problem.input_bytes() + problem.result_bytes();
-    const std::size_t most = std::min(kMaxMemory, info_.memory / 4 * 3);
+    const std::size_t most = std::min(info_.kind == "cpu" ? kMaxCpuMemory : kMaxMemory, info_.memory / 4 * 3);
     if (bytes > most) {
-      return fmt::format("inputs and results of {} bytes are more than the {} allowed here", bytes, most);
+      return fmt::format("the sizes make inputs and results of {} bytes, more than the {} allowed here", bytes, most);
     }
     return "";
   }

@@ -80,6 +80,12 @@ void multiply(const feedrate_product& call) {
   constexpr std::size_t kMostPrepared = 64;  // some hold workspaces
   const MatmulRung& rung = MatmulRungs::instance().get("rung", call.rung);
   const std::string kind = call.device;
+  if (kind != "cuda" && kind != "cpu") throw BadInput("device", kind, "cuda, cpu");
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 28;  // the kernels count bytes of a row in 32 bits
+  for (const auto& [name, size] : {std::pair("m", call.m), std::pair("n", call.n), std::pair("k", call.k)}) {
+    if (size > kMost) throw BadInput(name, std::to_string(size), fmt::format("at most {}", kMost));
+  }
+  if (call.batch > 65535) throw BadInput("batch", std::to_string(call.batch), "at most 65535");
   if (rung.text.device != kind) {
     throw BadInput("rung", call.rung, fmt::format("rungs for the device '{}', where the tensors are", kind));
   }
@@ -89,9 +95,9 @@ void multiply(const feedrate_product& call) {
   const MatmulShape shape = shape_of(call);
   Place& place = place_of(kind, call.index);
   if (auto reason = rung.why_unsupported(shape, place.device->info()); !reason.empty()) {
-    throw BadInput("rung", call.rung, reason);
+    throw BadInput("rung", call.rung, fmt::format("rungs for this product ({})", reason));
   }
-  if (shape.m * shape.n * shape.batch == 0) return;
+  if (shape.m == 0 || shape.n == 0 || shape.batch == 0) return;
   const std::lock_guard lock(place.mutex);
   const std::string key = fmt::format("{} {} {} {} {} {} {} {} {}", call.rung, call.dtype, call.layout, call.m, call.n,
                                       call.k, call.batch, static_cast<int>(shape.epilogue), call.scale);

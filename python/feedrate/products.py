@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import math
+import numbers
 import os
 import sys
 from functools import lru_cache
@@ -12,11 +14,13 @@ from typing import Any
 import numpy as np
 
 from . import _core
+from .buffers import check_array
 from .errors import Error
 
 _INCLUDED = Path(__file__).parent / "lib" / "libfeedrate_kernels.so"
 _CPU, _CUDA = 1, 2  # DLPack's device types
-_NAMES = {(2, 32): "fp32", (2, 16): "fp16", (4, 16): "bf16", (10, 8): "fp8"}  # by DLPack's type code and bits
+_CODES = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 5: "complex", 6: "bool"}  # by DLPack's type code
+_NAMES = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "float8_e4m3fn": "fp8"}
 _LEGACY_STREAM = 1  # DLPack's number of CUDA's legacy default stream
 _RESULT = {"tf32": "float32", "fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "fp8": "bfloat16"}
 
@@ -38,21 +42,54 @@ class _Product(ctypes.Structure):
 
 
 class _Tensor:
-    """What DLPack says about a tensor; work that its owner has queued is ordered before `stream`."""
+    """Place, shape and type of a tensor. Work that its owner has queued is ordered before `stream`."""
 
-    def __init__(self, name: str, tensor: Any, stream: int) -> None:
-        if not hasattr(tensor, "__dlpack__"):
-            raise TypeError(f"{name}: invalid type {type(tensor).__name__}; allowed: arrays that support DLPack")
+    def __init__(self, name: str, tensor: Any, stream: int, written: bool = False) -> None:
+        self.name = name
+        if isinstance(tensor, np.ndarray):
+            self._of_numpy(tensor, written)
+        else:
+            self._of_dlpack(tensor, stream)
+        self.bytes = math.prod(self.shape) * self._item
+
+    def _of_numpy(self, array: np.ndarray[Any, Any], written: bool) -> None:
+        check_array(self.name, array)
+        if written and not array.flags.writeable:
+            raise ValueError(f"{self.name}: invalid read-only array; allowed: writable arrays")
+        self.address, self.device, self._item = array.ctypes.data, ("cpu", 0), array.itemsize
+        self.shape = array.shape
+        self.strides = tuple(stride // self._item for stride in array.strides)
+        native = array.dtype.newbyteorder("=") == array.dtype
+        self.dtype = _NAMES.get(array.dtype.name, array.dtype.name) if native else array.dtype.str
+
+    def _of_dlpack(self, tensor: Any, stream: int) -> None:
+        if not hasattr(tensor, "__dlpack__") or not hasattr(tensor, "__dlpack_device__"):
+            raise TypeError(f"{self.name}: invalid type {type(tensor).__name__}; allowed: arrays that support DLPack")
         kind = int(tensor.__dlpack_device__()[0])
         if kind not in (_CPU, _CUDA):
-            raise ValueError(f"{name}: invalid DLPack device type {kind}; allowed: host memory or GPU memory")
-        if isinstance(tensor, np.ndarray):
-            capsule = tensor
-        else:
-            capsule = tensor.__dlpack__(stream=stream) if kind == _CUDA else tensor.__dlpack__()
-        address, self.shape, self.strides, code, bits, _, index = _core.described(capsule)
-        self.name, self.address, self.device = name, address, ("cpu" if kind == _CPU else "cuda", index)
-        self.dtype = _NAMES.get((code, bits), f"DLPack type {code} of {bits} bits")
+            raise ValueError(f"{self.name}: invalid DLPack device type {kind}; allowed: host memory or GPU memory")
+        # The capsule keeps the memory of a tensor that was made for this call.
+        self._capsule = tensor.__dlpack__(stream=stream) if kind == _CUDA else tensor.__dlpack__()
+        self.address, self.shape, self.strides, code, bits, _, index = _core.described(self._capsule)
+        self.device, self._item = ("cpu" if kind == _CPU else "cuda", index), bits // 8
+        name = "float8_e4m3fn" if (code, bits) == (10, 8) else f"{_CODES.get(code, f'DLPack type {code} of ')}{bits}"
+        self.dtype = _NAMES.get(name, name)
+
+    def overlaps(self, other: _Tensor) -> bool:
+        return (
+            self.device == other.device
+            and self.address < other.address + other.bytes
+            and other.address < self.address + self.bytes
+        )
+
+    def in_rows(self) -> bool:
+        """Whether the elements are contiguous, in rows."""
+        inner = 1
+        for size, stride in zip(reversed(self.shape), reversed(self.strides)):
+            if size > 1 and stride != inner and self.bytes:
+                return False
+            inner *= size
+        return True
 
     def transposed(self) -> bool:
         """Whether the last two dimensions are stored transposed. Raises ValueError unless they are contiguous."""
@@ -60,7 +97,7 @@ class _Tensor:
         inner = (columns, 1), (1, rows)
         for number, strides in enumerate(inner):
             expected = (rows * columns, *strides) if batched else strides
-            if all(size < 2 or have == want for size, have, want in zip(self.shape, self.strides, expected)):
+            if not self.bytes or all(size < 2 or have == want for size, have, want in zip(self.shape, self.strides, expected)):
                 return bool(number)
         raise ValueError(
             f"{self.name}: invalid strides {self.strides} of shape {self.shape}; allowed: contiguous matrices, or "
@@ -71,8 +108,10 @@ class _Tensor:
 @lru_cache(maxsize=1)
 def _library(path: str) -> ctypes.CDLL:
     try:
-        return ctypes.CDLL(path)
-    except OSError as error:
+        library = ctypes.CDLL(path or "an empty path")
+        library.feedrate_matmul, library.feedrate_rungs  # noqa: B018  another library has no such function
+        return library
+    except (OSError, AttributeError) as error:
         raise Error(
             f"the library of kernels is missing ({error}); build it in a clone: cmake --build build/release --target "
             "feedrate_kernels_library, and call feedrate.kernels.load('build/release/lib/libfeedrate_kernels.so')"
@@ -111,7 +150,12 @@ def rungs() -> list[dict[str, Any]]:
     call(text, ctypes.c_size_t(len(text)))
     names = ("name", "device", "step", "unavailable", "changes")
     lines = (line.split("\t") for line in text.value.decode().splitlines())
-    return [{**dict(zip(names, line)), "step": int(line[2])} for line in lines]
+    listed = [{**dict(zip(names, line)), "step": int(line[2])} for line in lines]
+    reason = _core.cuda_unavailable()
+    for rung in listed:
+        if rung["device"] == "cuda" and not rung["unavailable"]:
+            rung["unavailable"] = reason
+    return listed
 
 
 def matmul(
@@ -160,6 +204,11 @@ def matmul(
     Error
         The library of kernels is missing, or the device failed.
     """
+    for argument, value, kinds in (("rung", rung, str), ("dtype", dtype, str), ("stream", stream, int)):
+        if value is not None and (not isinstance(value, kinds) or value == ""):
+            raise TypeError(f"{argument}: invalid value {value!r}; allowed: {kinds.__name__} or None")
+    if not isinstance(scale, numbers.Real) or not math.isfinite(np.float32(scale)):
+        raise ValueError(f"scale: invalid value {scale!r}; allowed: finite numbers of fp32")
     handle = stream or None  # CUDA's default stream may be 0, which DLPack does not allow
     order = handle or _LEGACY_STREAM
     left, right = _Tensor("a", a, order), _Tensor("b", b, order)
@@ -170,7 +219,9 @@ def matmul(
         raise ValueError(f"b: invalid shape {right.shape}; allowed: {(*batch, k, 'n')}, because a is {left.shape}")
     n = right.shape[-1]
     name = dtype or left.dtype
-    stored = {"fp8": ("fp8", "DLPack type 1 of 8 bits")}.get(name, ("fp32" if name == "tf32" else name,))
+    if dtype is not None and dtype not in _RESULT:
+        raise ValueError(f"dtype: invalid value {dtype!r}; allowed: {', '.join(_RESULT)}")
+    stored = {"fp8": ("fp8", "uint8"), "tf32": ("fp32",)}.get(name, (name,))
     if name not in _RESULT or left.dtype not in stored or right.dtype not in stored:
         raise ValueError(
             f"a, b: invalid types {left.dtype} and {right.dtype} for a product of {name}; allowed: both fp32 (also for "
@@ -178,18 +229,27 @@ def matmul(
         )
     if out is None:
         out = _empty(a, (*batch, m, n), _RESULT[name])
-    result = _Tensor("out", out, order)
+    result = _Tensor("out", out, order, written=True)
     wanted = "bf16" if name == "fp8" else stored[0]
-    if result.shape != (*batch, m, n) or result.dtype != wanted or (result.transposed() and m > 1 and n > 1):
+    if result.shape != (*batch, m, n) or result.dtype != wanted or not result.in_rows():
         raise ValueError(
-            f"out: invalid array of {result.dtype}, shape {result.shape}; allowed: {wanted}, {(*batch, m, n)}, contiguous"
+            f"out: invalid array of {result.dtype}, shape {result.shape} and strides {result.strides}; allowed: {wanted}, "
+            f"{(*batch, m, n)}, contiguous"
         )
     added = None if bias is None else _Tensor("bias", bias, order)
-    if added is not None and (added.shape != (n,) or added.dtype != "fp32"):
-        raise ValueError(f"bias: invalid array of {added.dtype}, shape {added.shape}; allowed: fp32, {(n,)}")
+    if added is not None and (added.shape != (n,) or added.dtype != "fp32" or not added.in_rows()):
+        raise ValueError(
+            f"bias: invalid array of {added.dtype}, shape {added.shape} and strides {added.strides}; allowed: fp32, "
+            f"{(n,)}, contiguous"
+        )
+    if gelu and added is None:
+        raise ValueError(f"gelu: invalid value {gelu!r}; allowed: False without a bias")
     for other in filter(None, (right, result, added)):
         if other.device != left.device:
             raise ValueError(f"{other.name}: invalid device {other.device}; allowed: {left.device}, that of a")
+    for other in filter(None, (left, right, added)):
+        if result.overlaps(other):
+            raise ValueError(f"out: invalid array, which shares memory with {other.name}; allowed: memory of its own")
     device, index = left.device
     if rung is None:
         rung = "cpu_packed" if device == "cpu" else "async_copies" if name == "fp32" else "tma_store"
@@ -201,7 +261,7 @@ def matmul(
         "nt"[left.transposed()].encode() + "nt"[right.transposed()].encode(),
         m, n, k, batch[0] if batch else 1,
         left.address, right.address, result.address, added.address if added else None,
-        scale, gelu, handle, stream is None,
+        scale, bool(gelu), handle, stream is None,
     )  # fmt: skip
     error = ctypes.create_string_buffer(1024)
     code = _library(_path).feedrate_matmul(ctypes.byref(product), error, ctypes.c_size_t(len(error)))
@@ -215,7 +275,7 @@ def _empty(like: Any, shape: tuple[int, ...], dtype: str) -> Any:
     package = sys.modules.get(type(like).__module__.partition(".")[0])
     if hasattr(like, "new_empty"):
         return like.new_empty(shape, dtype=getattr(package, dtype))
-    if isinstance(like, np.ndarray):
+    if isinstance(like, np.ndarray) and dtype != "bfloat16":
         return np.empty(shape, dtype)
     if package is not None and hasattr(package, "empty") and hasattr(package, dtype):
         return package.empty(shape, dtype=getattr(package, dtype))

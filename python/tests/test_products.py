@@ -17,6 +17,10 @@ CPU = ("cpu_naive", "cpu_blocked", "cpu_vectorised", "cpu_packed")
 def library():
     kernels.load(LIBRARY)
 
+SQUARE = np.ones((8, 8), np.float32)
+LOCKED = np.ones((4, 8), np.float32)
+LOCKED.flags.writeable = False
+
 
 def random(*shape: int) -> np.ndarray:
     return np.random.default_rng(1).standard_normal(shape, dtype=np.float32)
@@ -56,18 +60,57 @@ def test_small_and_empty_products(shape):
         ({"rung": "none"}, "rung: invalid value 'none'; allowed: .*cpu_packed"),
         ({"rung": "tma_store"}, "rung: invalid value 'tma_store'; allowed: rungs for the device 'cpu'"),
         ({"b": random(7, 8)}, r"b: invalid shape \(7, 8\); allowed: \(6, 'n'\)"),
-        ({"b": random(6, 8).astype(np.float64)}, "a, b: invalid types fp32 and DLPack type 2 of 64 bits"),
+        ({"b": random(6, 8).astype(np.float64)}, "a, b: invalid types fp32 and float64"),
+        ({"a": random(4, 6).astype(">f4")}, "a, b: invalid types >f4 and fp32"),
         ({"a": random(4, 12)[:, ::2]}, "a: invalid strides"),
-        ({"dtype": "int8"}, "a, b: invalid types fp32 and fp32 for a product of int8"),
+        ({"dtype": "int8"}, "dtype: invalid value 'int8'; allowed: tf32, fp32, fp16, bf16, fp8"),
         ({"dtype": "tf32"}, "rung: invalid value 'cpu_packed'; allowed: "),
-        ({"out": random(4, 9)}, r"out: invalid array of fp32, shape \(4, 9\); allowed: fp32, \(4, 8\)"),
+        ({"out": random(4, 9)}, r"out: invalid array of fp32, shape \(4, 9\) and strides .*; allowed: fp32, \(4, 8\)"),
         ({"out": random(8, 4).T}, "out: invalid array"),
-        ({"bias": random(4)}, r"bias: invalid array of fp32, shape \(4,\); allowed: fp32, \(8,\)"),
-        ({"gelu": True}, "gelu: invalid value 'True'; allowed: gelu with a bias"),
+        ({"bias": random(4)}, r"bias: invalid array of fp32, shape \(4,\) and strides \(1,\); allowed: fp32, \(8,\)"),
+        ({"bias": random(16)[::2]}, r"bias: invalid array of fp32, shape \(8,\) and strides \(2,\)"),
+        ({"gelu": True}, "gelu: invalid value True; allowed: False without a bias"),
+        ({"scale": np.nan}, "scale: invalid value nan; allowed: finite numbers"),
+        ({"a": SQUARE, "b": SQUARE.T, "out": SQUARE}, "out: invalid array, which shares memory with a"),
+        ({"out": LOCKED}, "out: invalid read-only array"),
+        ({"a": np.ones((4, 6), "u1"), "b": np.ones((6, 8), "u1"), "dtype": "fp8"}, "out: an array of bfloat16 is required"),
     ],
 )
 def test_invalid_arguments_are_named(arguments, said):
     with pytest.raises(ValueError, match=said):
+        kernels.matmul(**{"a": random(4, 6), "b": random(6, 8), **arguments})
+
+
+class Temporary:
+    """Exports a copy, which lives as long as its capsule."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+    def __dlpack__(self, **how):
+        return self.array.copy().__dlpack__()
+
+
+def test_temporary_tensors_live_until_the_product_is_complete():
+    a, b = random(300, 300), random(300, 300)
+    out = np.zeros((300, 300), np.float32)
+    kernels.matmul(Temporary(a), Temporary(b), out=out)
+    np.testing.assert_allclose(out, a @ b, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"rung": b"cpu_packed"}, "rung: invalid value b'cpu_packed'; allowed: str"),
+        ({"stream": "x"}, "stream: invalid value 'x'; allowed: int"),
+        ({"a": np.ma.masked_array(random(4, 6), mask=True)}, "a: invalid type masked array"),
+    ],
+)
+def test_arguments_of_other_types_are_named(arguments, said):
+    with pytest.raises(TypeError, match=said):
         kernels.matmul(**{"a": random(4, 6), "b": random(6, 8), **arguments})
 
 
@@ -88,6 +131,8 @@ def test_rungs_are_listed_by_step():
 def test_missing_library_is_explained(tmp_path):
     with pytest.raises(feedrate.Error, match="feedrate_kernels_library"):
         kernels.load(tmp_path / "none.so")
+    with pytest.raises(feedrate.Error, match="undefined symbol: feedrate_matmul"):
+        kernels.load("libm.so.6")
     assert kernels.rungs(), "the library that was loaded before stays"
 
 

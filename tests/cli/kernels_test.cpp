@@ -1,4 +1,6 @@
 // The kernels experiment as users run it: by `feedrate`, which runs feedrate_full for names that it does not know.
+#include <algorithm>
+
 #include "tests/cli/feedrate_process.hpp"
 
 namespace feedrate::cli_test {
@@ -63,6 +65,16 @@ TEST_F(KernelsCommand, RowsAppearInTheExplanation) {
   EXPECT_NE(out_.find(" × cpu_naive"), std::string::npos) << out_;
   EXPECT_EQ(feedrate({"kernels", "show", "linear", "--rows", "out"}), 2);
   EXPECT_NE(err_.find("--rows: invalid value 'out'; allowed: rows of the ladder linear"), std::string::npos) << err_;
+  for (const char* damaged : {"[]", "{\"a\":", R"({"kind": "cell", "experiment": "kernels", "params": [1]})",
+                              R"({"kind": "cell", "experiment": "kernels", "status": "ok", "figures": null,
+                                  "params": {"ladder": "matmul", "rung": "cpu_naive"}})"}) {
+    std::string line = damaged;
+    std::ranges::replace(line, '\n', ' ');
+    place_.write("rows.jsonl", line + "\n");
+    EXPECT_EQ(feedrate({"kernels", "show", "matmul", "--rows", "rows.jsonl"}), 2) << damaged;
+    EXPECT_NE(err_.find("rows.jsonl, line 1'; allowed: rows that `feedrate validate` accepts"), std::string::npos)
+        << err_;
+  }
 }
 
 TEST_F(KernelsCommand, ImpossiblePointsNameTheReason) {
@@ -75,9 +87,9 @@ TEST_F(KernelsCommand, ImpossiblePointsNameTheReason) {
   EXPECT_NE(reason({"--rung", "cpu_naive", "--dtype", "bf16"}).find("the CPU's rungs multiply fp32, not bf16"),
             std::string::npos)
       << err_;
-  EXPECT_NE(
-      reason({"--rung", "openblas", "--ladder", "linear"}).find("ladder linear has no rung openblas in this build"),
-      std::string::npos)
+  EXPECT_NE(reason({"--rung", "openblas", "--ladder", "linear"})
+                .find("--rung openblas: ladder linear has no such rung in this build"),
+            std::string::npos)
       << err_;
   EXPECT_NE(reason({"--rung", "cpu_naive", "--m", "1Mi", "--n", "1Mi"}).find("more than the"), std::string::npos)
       << err_;
