@@ -196,6 +196,9 @@ class Kernels final : public Experiment {
         return fmt::format("{} {}: {}", option, name, reason);
       }
     }
+    if (options.against == options.rung) {
+      return fmt::format("--against {}: it is the rung itself; choose another one, or alone", options.against);
+    }
     const std::size_t copies = copies_of(problem, options);
     if (copies > kMostLaunches) {
       return fmt::format(
@@ -219,7 +222,7 @@ class Kernels final : public Experiment {
   /// The rung, and what is timed in turn with it.
   std::vector<std::string> names_of(const Options& options, const Problem& problem) const {
     std::vector<std::string> names{options.rung};
-    if (options.against == "alone" || options.against == options.rung) return names;
+    if (options.against == "alone") return names;
     if (options.against != "peers") return {options.rung, options.against};
     const bool one_core = find_rung(options.ladder, options.rung)->text.one_core;
     for (const RungInfo& each : rungs_of_ladder(options.ladder)) {

@@ -91,6 +91,10 @@ TEST_F(KernelsCommand, ImpossiblePointsNameTheReason) {
                 .find("--rung openblas: ladder linear has no such rung in this build"),
             std::string::npos)
       << err_;
+  EXPECT_NE(
+      reason({"--rung", "cpu_naive", "--against", "cpu_naive"}).find("--against cpu_naive: it is the rung itself"),
+      std::string::npos)
+      << err_;
   EXPECT_NE(reason({"--rung", "cpu_naive", "--m", "1Mi", "--n", "1Mi"}).find("more than the"), std::string::npos)
       << err_;
   EXPECT_NE(reason({"--rung", "cpu_naive", "--messages", "5"}).find("--messages"), std::string::npos) << err_;
