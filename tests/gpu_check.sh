@@ -100,8 +100,10 @@ if [[ -x $sanitizer ]]; then
     done
   done
   for suite in GpuMatmul.SolvesEveryProblem GpuLinear.SolvesEveryPass; do   # minutes together, so one rung at a time
-    for rung in $("$here/bin/test_gpu" --gtest_list_tests "--gtest_filter=Plain/$suite/*" |
-                  sed -n 's|^  Solves[A-Za-z]*/\([a-z_]*\).*|\1|p'); do
+    rungs=$("$here/bin/test_gpu" --gtest_list_tests "--gtest_filter=Plain/$suite/*" |
+            sed -n 's|^  Solves[A-Za-z]*/\([a-z_]*\).*|\1|p')
+    check "racecheck-ladders-${suite%.*}" test -n "$rungs"
+    for rung in $rungs; do
       check "racecheck-ladders-${suite%.*}-$rung" "$sanitizer" --tool racecheck --error-exitcode 9 \
         "$here/bin/test_gpu" "--gtest_filter=Plain/$suite/$rung"
     done

@@ -70,7 +70,7 @@ class CudaStream final : public Stream {
  public:
   // Non-blocking: it must never wait for the legacy stream, which waits for everything.
   CudaStream() { check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate"); }
-  /// Uses a stream of someone else.
+  /// Wraps a stream that its creator destroys.
   explicit CudaStream(cudaStream_t others) : stream_(others), owned_(false) {}
   ~CudaStream() override {
     if (!owned_) return;

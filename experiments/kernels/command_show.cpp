@@ -68,7 +68,7 @@ class Measured {
   bool empty() const { return settings_.empty(); }
 
  private:
-  /// Throws Json::exception if the row has not what it must have.
+  /// Throws Json::exception if the row lacks a value, or a value has the wrong type.
   void add(const std::string& ladder, const Json& row) {
     if (row.at("kind") != "cell" || row.at("experiment") != "kernels") return;
     Json params = row.at("params");

@@ -61,7 +61,8 @@ struct Place {
 
 Place& place_of(const std::string& kind, unsigned index) {
   static std::mutex mutex;
-  static std::map<std::pair<std::string, unsigned>, Place> places;
+  // Never destroyed, because CUDA may end before this library.
+  static auto& places = *new std::map<std::pair<std::string, unsigned>, Place>;
   const std::lock_guard lock(mutex);
   Place& place = places[{kind, index}];
   if (!place.device) place.device = open_device(kind, index);

@@ -7,8 +7,6 @@ import math
 import numbers
 import os
 import sys
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +15,6 @@ from . import _core
 from .buffers import check_array
 from .errors import Error
 
-_INCLUDED = Path(__file__).parent / "lib" / "libfeedrate_kernels.so"
 _CPU, _CUDA = 1, 2  # DLPack's device types
 _CODES = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 5: "complex", 6: "bool"}  # by DLPack's type code
 _NAMES = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "float8_e4m3fn": "fp8"}
@@ -105,34 +102,33 @@ class _Tensor:
         )
 
 
-@lru_cache(maxsize=1)
-def _library(path: str) -> ctypes.CDLL:
-    try:
-        library = ctypes.CDLL(path or "an empty path")
-        library.feedrate_matmul, library.feedrate_rungs  # noqa: B018  another library has no such function
-        return library
-    except (OSError, AttributeError) as error:
-        raise Error(
-            f"the library of kernels is missing ({error}); build it in a clone: cmake --build build/release --target "
-            "feedrate_kernels_library, and call feedrate.kernels.load('build/release/lib/libfeedrate_kernels.so')"
-        ) from None
-
-
-_path = str(_INCLUDED)
+_BUILD = (
+    "build it in a clone (cmake --build build/release --target feedrate_kernels_library) and call "
+    "feedrate.kernels.load('build/release/lib/libfeedrate_kernels.so')"
+)
+_loaded: list[ctypes.CDLL] = []
 
 
 def load(path: str | os.PathLike[str]) -> None:
-    """Chooses the library of kernels, ``libfeedrate_kernels.so``, which the package does not include by default.
+    """Loads the library of kernels, ``libfeedrate_kernels.so``, which the package does not include.
 
     Raises
     ------
     Error
-        The library cannot be loaded.
+        The library cannot be loaded. One that was loaded before stays.
     """
-    global _path
-    _library.cache_clear()
-    _library(os.fspath(path))
-    _path = os.fspath(path)
+    try:
+        library = ctypes.CDLL(os.fspath(path) or "an empty path")
+        library.feedrate_matmul, library.feedrate_rungs  # noqa: B018  another library has no such function
+    except (OSError, AttributeError) as error:
+        raise Error(f"the library of kernels cannot be loaded ({error}); {_BUILD}") from None
+    _loaded[:] = [library]
+
+
+def _library() -> ctypes.CDLL:
+    if not _loaded:
+        raise Error(f"no library of kernels is loaded; {_BUILD}")
+    return _loaded[0]
 
 
 def rungs() -> list[dict[str, Any]]:
@@ -144,7 +140,7 @@ def rungs() -> list[dict[str, Any]]:
         ``name``, ``device``, ``step`` (0 for a library), ``unavailable`` (the reason; empty if it is available) and
         ``changes`` (compared with the rung before).
     """
-    call = _library(_path).feedrate_rungs
+    call = _library().feedrate_rungs
     call.restype = ctypes.c_size_t
     text = ctypes.create_string_buffer(call(None, ctypes.c_size_t(0)))
     call(text, ctypes.c_size_t(len(text)))
@@ -190,7 +186,7 @@ def matmul(
         Receives the result: of the type of `a`, but bf16 for fp8. By default, a new array of the same package.
     stream : int, optional
         A CUDA stream, such as ``torch.cuda.current_stream().cuda_stream``: the call returns at once, and the result is
-        complete when the stream has reached it. By default, the call waits for the result.
+        complete when the stream has reached it. Keep all arrays until then. By default, the call waits for the result.
 
     Returns
     -------
@@ -202,7 +198,7 @@ def matmul(
     ValueError
         The shapes do not fit, or the rung does not compute such a product.
     Error
-        The library of kernels is missing, or the device failed.
+        No library of kernels is loaded (see `load`), or the device failed.
     """
     for argument, value, kinds in (("rung", rung, str), ("dtype", dtype, str), ("stream", stream, int)):
         if value is not None and (not isinstance(value, kinds) or value == ""):
@@ -264,7 +260,7 @@ def matmul(
         scale, bool(gelu), handle, stream is None,
     )  # fmt: skip
     error = ctypes.create_string_buffer(1024)
-    code = _library(_path).feedrate_matmul(ctypes.byref(product), error, ctypes.c_size_t(len(error)))
+    code = _library().feedrate_matmul(ctypes.byref(product), error, ctypes.c_size_t(len(error)))
     if code:
         raise (ValueError if code == 2 else Error)(error.value.decode(errors="replace"))
     return out

@@ -16,8 +16,9 @@ using namespace std::chrono_literals;
 
 namespace feedrate::python {
 
-void bind_store(nb::module_&);  // store.cpp
-const char* revision();         // revision.cpp
+void bind_dlpack(nb::module_&);  // dlpack.cpp
+void bind_store(nb::module_&);   // store.cpp
+const char* revision();          // revision.cpp
 
 namespace {
 
@@ -344,32 +345,6 @@ class Ring {
   const FunctionKernel* function_ = nullptr;  // the kernel if it is a Python function
 };
 
-/// A tensor as DLPack's capsules hold it (dlpack.h, version 0.8).
-struct DlTensor {
-  void* data;
-  std::int32_t device_type, device_index, dimensions;
-  std::uint8_t code, bits;  // of the element type
-  std::uint16_t lanes;
-  std::int64_t *shape, *strides;  // `strides` may be null: contiguous
-  std::uint64_t offset;           // of the first element, in bytes
-};
-
-/// Returns (address, shape, strides in elements, type code, bits, device type, device index). The capsule keeps the
-/// tensor's memory, and remains its owner's.
-nb::tuple described(nb::handle capsule) {
-  const auto* const tensor = static_cast<const DlTensor*>(PyCapsule_GetPointer(capsule.ptr(), "dltensor"));
-  if (tensor == nullptr) throw nb::python_error();
-  nb::list shape, strides;
-  std::int64_t inner = 1;
-  for (std::int32_t i = 0; i < tensor->dimensions; ++i) shape.append(tensor->shape[i]);
-  for (std::int32_t i = tensor->dimensions; i-- > 0; inner *= tensor->shape[i]) {
-    strides.insert(0, tensor->strides == nullptr ? inner : tensor->strides[i]);
-  }
-  return nb::make_tuple(reinterpret_cast<std::uintptr_t>(tensor->data) + tensor->offset, nb::tuple(shape),
-                        nb::tuple(strides), tensor->code, tensor->lanes == 1 ? tensor->bits : 0, tensor->device_type,
-                        tensor->device_index);
-}
-
 /// Processes messages (n, bytes) in one launch. Returns the slots of the results (n, stride), each with a header and a
 /// payload.
 nb::object launch(const nb::object& work, const std::string& device_kind, unsigned index,
@@ -467,8 +442,8 @@ NB_MODULE(_core, m) {
                               array.device_id());
       },
       nb::arg("array").noconvert());
-  m.def("described", &described, "capsule"_a);
   m.def("launch", &launch, "work"_a, "device"_a, "index"_a, "messages"_a, "result_bytes"_a);
+  bind_dlpack(m);
   bind_store(m);
   PyType_Slot collected[] = {{Py_tp_traverse, reinterpret_cast<void*>(+[](PyObject* self, visitproc visit, void* arg) {
                                 Py_VISIT(Py_TYPE(self));

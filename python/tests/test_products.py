@@ -5,7 +5,7 @@ from pathlib import Path
 import feedrate
 import numpy as np
 import pytest
-from conftest import on_gpu
+from conftest import on_gpu, run_code
 from feedrate import kernels
 
 LIBRARY = Path(__file__).with_name("libfeedrate_kernels.so")
@@ -134,6 +134,12 @@ def test_missing_library_is_explained(tmp_path):
     with pytest.raises(feedrate.Error, match="undefined symbol: feedrate_matmul"):
         kernels.load("libm.so.6")
     assert kernels.rungs(), "the library that was loaded before stays"
+
+
+def test_without_a_library_matmul_says_how_to_build_it():
+    code = "import numpy; from feedrate import kernels; one = numpy.eye(2, dtype='f4'); kernels.matmul(one, one)"
+    done = run_code(code)
+    assert done.returncode == 1 and "no library of kernels is loaded; build it" in done.stderr
 
 
 @on_gpu

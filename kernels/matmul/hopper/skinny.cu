@@ -7,8 +7,8 @@ namespace {
 
 constexpr unsigned kMostRows = 128;
 
-/// Tiles of 64 columns and all `rows` rows (padded) of the result, in as many stages as fit. Few rows leave room for
-/// stages of several boxes: memory is faster if each of its rows gives 512 neighbouring bytes than if it gives 128.
+/// Tiles of 64 columns and all `rows` rows (padded) of the result, in as many stages as fit. With few rows, a stage has
+/// room for several boxes: reading 512 contiguous bytes of each row of B is faster than reading 128.
 template <Element element, int rows>
 struct Shape {
   static constexpr int kBoxes = rows <= 32 ? 4 : rows <= 64 ? 2 : 1;  // per operand and stage

@@ -47,8 +47,8 @@ __device__ __forceinline__ void fill_box(std::byte* box, int block, const float*
   }
 }
 
-/// Starts the copies of this warp's values to `map` from its boxes, of which `next` is filled first. A box is filled
-/// when the copy before the last one has read it.
+/// Copies this warp's values to `map` through its two boxes, beginning with box `next`. A box is not refilled until the
+/// copy from it has read it.
 template <class Out, int count>
 __device__ __forceinline__ void start_stores(const float (&values)[count], const CUtensorMap& map, std::byte* boxes,
                                              int& next, int which, int row, int column) {
