@@ -72,14 +72,18 @@ using MatmulRegistration = Registration<MatmulRung>;
 inline const Launchable& launchable(const Launchable& launch) { return launch; }
 inline const Launchable& launchable(const std::unique_ptr<Launchable>& launch) { return *launch; }
 
-/// A rung whose products are one launch each: `launch(shape, data)` returns it, or a pointer to it.
+/// A rung whose products are one launch each: `launch(shape, data)` returns it, or a pointer to it. `early`: the kernel
+/// itself waits for the kernels before it, and its blocks may take their places before those have ended.
 template <class Launch>
-std::function<std::unique_ptr<Matmul>(const MatmulShape&, Device&)> launched(Launch launch) {
+std::function<std::unique_ptr<Matmul>(const MatmulShape&, Device&)> launched(Launch launch, bool early = false) {
   class Launched final : public Matmul {
    public:
-    Launched(const MatmulShape& shape, Device& device, Launch launch)
-        : shape_(shape), device_(device), launch_(std::move(launch)) {}
-    void queue(Stream& stream, const MatmulData& data) override { stream.launch(launchable(launch_(shape_, data))); }
+    Launched(const MatmulShape& shape, Device& device, Launch launch, bool early)
+        : shape_(shape), device_(device), launch_(std::move(launch)), early_(early) {}
+    void queue(Stream& stream, const MatmulData& data) override {
+      const auto launch = launch_(shape_, data);
+      early_ ? stream.launch_early(launchable(launch)) : stream.launch(launchable(launch));
+    }
     std::optional<KernelResources> resources(const MatmulData& data) override {
       return device_.resources(launchable(launch_(shape_, data)));
     }
@@ -88,10 +92,15 @@ std::function<std::unique_ptr<Matmul>(const MatmulShape&, Device&)> launched(Lau
     MatmulShape shape_;
     Device& device_;
     Launch launch_;
+    bool early_;
   };
-  return
-      [launch](const MatmulShape& shape, Device& device) { return std::make_unique<Launched>(shape, device, launch); };
+  return [launch, early](const MatmulShape& shape, Device& device) {
+    return std::make_unique<Launched>(shape, device, launch, early);
+  };
 }
+
+/// Precision of the vendor's libraries, which sum in fp32, but fp8 in about 14 bits.
+Precision library_precision(const MatmulShape&);
 
 /// Conditions of a rung on a shape. Each returns the reason why it does not hold, or an empty string.
 std::string needs_elements(const MatmulShape&, const std::string& rung, std::vector<Element> allowed);

@@ -65,6 +65,17 @@ struct Cursor {
   }
 };
 
+/// Waits until all 128 threads that call it with this number, from 1 to 15, have arrived (PTX ISA, "barrier").
+__device__ inline void synchronize_warpgroup(unsigned number) {
+  asm volatile("barrier.sync.aligned %0, 128;\n" ::"r"(number) : "memory");
+}
+
+/// Lets the blocks of the next kernel in the stream take free places, if it was launched to begin early (PTX ISA,
+/// "griddepcontrol").
+__device__ inline void begin_next_kernel() { asm volatile("griddepcontrol.launch_dependents;\n" ::: "memory"); }
+/// Waits until the kernels before this one have ended, and their writes are visible.
+__device__ inline void await_kernels_before() { asm volatile("griddepcontrol.wait;\n" ::: "memory"); }
+
 /// This block's place in its cluster.
 __device__ inline unsigned cluster_rank() {
   unsigned rank;

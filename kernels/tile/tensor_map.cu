@@ -33,7 +33,7 @@ auto encode_tiled() {
 
 }  // namespace
 
-CUtensorMap tensor_map(const ladder::Matrix& matrix, unsigned rows) {
+CUtensorMap tensor_map(const ladder::Matrix& matrix, unsigned rows, Fetch fetch) {
   static const auto encode = encode_tiled();
   const std::uint64_t size = bytes_of(matrix.element);
   const std::uint64_t sizes[] = {std::max<std::uint64_t>(1, matrix.columns), std::max<std::uint64_t>(1, matrix.rows),
@@ -44,7 +44,9 @@ CUtensorMap tensor_map(const ladder::Matrix& matrix, unsigned rows) {
   CUtensorMap map{};
   const CUresult result =
       encode(&map, type_of(matrix.element), 3, matrix.data, sizes, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
-             CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+             CU_TENSOR_MAP_SWIZZLE_128B,
+             fetch == Fetch::bytes_256 ? CU_TENSOR_MAP_L2_PROMOTION_L2_256B : CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+             CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS) throw Failure("cuTensorMapEncodeTiled: error " + std::to_string(result));
   return map;
 }

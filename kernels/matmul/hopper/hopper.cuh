@@ -20,10 +20,10 @@ struct TmaProduct {
 /// `left_rows` and `right_rows`: rows of the boxes that one copy brings if the operand lies along k.
 template <Element element>
 TmaProduct<element> tma_product(const MatmulShape& shape, const MatmulData& data, unsigned left_rows,
-                                unsigned right_rows) {
+                                unsigned right_rows, tile::Fetch fetch = tile::Fetch::bytes_256) {
   using Out = typename ResultOf<element>::Type;
-  return {tile::tensor_map(data.left, left_is_transposed(shape.layout) ? 64 : left_rows),
-          tile::tensor_map(data.right, right_is_transposed(shape.layout) ? right_rows : 64),
+  return {tile::tensor_map(data.left, left_is_transposed(shape.layout) ? 64 : left_rows, fetch),
+          tile::tensor_map(data.right, right_is_transposed(shape.layout) ? right_rows : 64, fetch),
           tile::result_of<Out>(data.result, data.bias, shape.scale, shape.epilogue == Epilogue::bias_gelu,
                                data.before_gelu.data),
           static_cast<int>(shape.m),
@@ -228,15 +228,17 @@ __device__ __forceinline__ void load_stages(std::byte* stages, StageBarriers<Sha
 }
 
 /// Multiplies the stages of one tile, from `cursor` on. `rows`: byte of this warpgroup's rows in the left tile.
-/// `leave(stage)` is called by all threads when a stage's products have ended.
+/// `leave(stage)` is called by all threads when a stage's products have ended; for the last stage not here, but during
+/// the first products of the next tile. Until then that stage is `held`; -1: none is, as before the first tile. Sums
+/// that have only one turn are taken at once, and then no stage is held.
 template <class Shape, bool left_along = true, bool right_along = true, class Sums, class Leave>
-__device__ __forceinline__ void multiply_stages(Sums& sums, std::byte* stages, StageBarriers<Shape::kStages>& barriers,
-                                                tile::Cursor<Shape::kStages>& cursor, int steps, int rows,
-                                                const Leave& leave) {
+__device__ __forceinline__ void multiply_stages_and_hold(Sums& sums, std::byte* stages,
+                                                         StageBarriers<Shape::kStages>& barriers,
+                                                         tile::Cursor<Shape::kStages>& cursor, int steps, int rows,
+                                                         int& held, const Leave& leave) {
   sums.restart();
-  int before = -1;
   // Starts the products of a step, and ends those of the step before, while these run.
-  const auto multiply = [&]<int turn, int other>(std::integer_sequence<int, turn, other>) {
+  const auto multiply = [&]<int turn, int other>(std::integer_sequence<int, turn, other>, int step) {
     tile::wait(barriers.full[cursor.stage], cursor.parity);
     const std::byte* const left = stages + cursor.stage * Shape::kStage;
     sums.template start<turn, left_along, right_along>(left + rows, left + Shape::kLeft);
@@ -246,23 +248,20 @@ __device__ __forceinline__ void multiply_stages(Sums& sums, std::byte* stages, S
       sums.take();
     } else {
       tile::await_products<1>();
-      if (before >= 0) {
-        leave(before);
-        sums.template take<other>();
-      }
-      before = cursor.stage;
+      if (held >= 0) leave(held);
+      if (step > 0) sums.template take<other>();
+      held = cursor.stage;
     }
     cursor.advance();
   };
   constexpr int kTurns = Sums::kTurns;
 #pragma unroll 1
   for (int step = 0; step < steps; step += kTurns) {
-    multiply(std::integer_sequence<int, 0, kTurns - 1>());
-    if (kTurns == 2 && step + 1 < steps) multiply(std::integer_sequence<int, kTurns - 1, 0>());
+    multiply(std::integer_sequence<int, 0, kTurns - 1>(), step);
+    if (kTurns == 2 && step + 1 < steps) multiply(std::integer_sequence<int, kTurns - 1, 0>(), step + 1);
   }
   tile::await_products<0>();
-  if (before < 0) return;
-  leave(before);
+  if (steps == 0 || (Sums::kPromotes && Sums::kTurns == 1)) return;
   if (kTurns == 1 || steps % 2 == 1) {
     sums.template take<0>();
   } else {
@@ -270,22 +269,34 @@ __device__ __forceinline__ void multiply_stages(Sums& sums, std::byte* stages, S
   }
 }
 
+/// The same, and leaves the last stage too.
+template <class Shape, bool left_along = true, bool right_along = true, class Sums, class Leave>
+__device__ __forceinline__ void multiply_stages(Sums& sums, std::byte* stages, StageBarriers<Shape::kStages>& barriers,
+                                                tile::Cursor<Shape::kStages>& cursor, int steps, int rows,
+                                                const Leave& leave) {
+  int held = -1;
+  multiply_stages_and_hold<Shape, left_along, right_along>(sums, stages, barriers, cursor, steps, rows, held, leave);
+  if (held >= 0) leave(held);
+}
+
 /// A rung for compute capability 9.0 with launches from `Launch::make<element>(shape, data)`. `all_layouts`: it also
-/// multiplies operands of 2 bytes that do not lie along k.
+/// multiplies operands of 2 bytes that do not lie along k. `early`: see launched().
 template <class Launch>
-MatmulRung hopper_rung(const std::string& name, RungText text, bool all_layouts = false) {
+MatmulRung hopper_rung(const std::string& name, RungText text, bool all_layouts = false, bool early = false) {
   return {.text = std::move(text),
           .why_unsupported =
               [name, all_layouts](const MatmulShape& shape, const DeviceInfo& device) {
                 return why_no_tensor_product(shape, device, name, 90, all_layouts && bytes_of(shape.element) == 2);
               },
           .precision = [](const MatmulShape& shape) { return tensor_precision(shape, 128); },
-          .make = launched([](const MatmulShape& shape, const MatmulData& data) {
-            return with_element(shape.element, [&]<Element element>() -> std::unique_ptr<Launchable> {
-              auto made = Launch::template make<element>(shape, data);
-              return std::make_unique<decltype(made)>(std::move(made));
-            });
-          })};
+          .make = launched(
+              [](const MatmulShape& shape, const MatmulData& data) {
+                return with_element(shape.element, [&]<Element element>() -> std::unique_ptr<Launchable> {
+                  auto made = Launch::template make<element>(shape, data);
+                  return std::make_unique<decltype(made)>(std::move(made));
+                });
+              },
+              early)};
 }
 
 }  // namespace feedrate::ladder

@@ -11,12 +11,39 @@ constexpr int kCluster = 2;
 template <Element element>
 using Out = typename ResultOf<element>::Type;
 
-/// Results in shared memory: boxes of 16 rows × 128 bytes, swizzled like operands; each warp fills two in turn.
-constexpr int kBoxRows = 16, kBox = kBoxRows * static_cast<int>(tile::kBoxRow), kWarpBuffer = 2 * kBox;
-constexpr int kWarps = 8;
+/// Results in shared memory: boxes of 16 rows × 128 bytes, swizzled like operands. Each warp has two of its own.
+constexpr int kBoxRows = 16, kBox = kBoxRows * static_cast<int>(tile::kBoxRow), kOwnBoxes = 2, kWarps = 8;
+
+/// If the last stage of a tile is held, each warp's third box is its rows of the left operand there.
+template <Element element>
+inline constexpr bool kHolds = !TileSums<element, 256>::kPromotes;
+
+/// The boxes of a warp, filled in turn. All its stores are started by its first lane.
+template <bool staged>
+struct Boxes {
+  static constexpr int kCount = kOwnBoxes + (staged ? 1 : 0);
+  std::byte *own, *third = nullptr;
+  int filled = 0;  ///< since all have been read
+
+  /// The next box, when the store from it has read it.
+  __device__ __forceinline__ std::byte* next(bool starts) {
+    if (filled >= kCount) {
+      if (starts) tile::await_reads_of_stores<kCount - 1>();
+      __syncwarp();
+    }
+    const int box = filled++ % kCount;
+    return box == kOwnBoxes ? third : own + box * kBox;
+  }
+  __device__ __forceinline__ void await_reads(bool starts) {
+    if (filled == 0) return;
+    if (starts) tile::await_reads_of_stores<0>();
+    __syncwarp();
+    filled = 0;
+  }
+};
 
 template <Element element, int columns>
-using Shape = WarpgroupTile<element, kWarps * kWarpBuffer, columns>;
+using Shape = WarpgroupTile<element, kWarps * kOwnBoxes * kBox, columns>;
 
 template <Element element>
 struct StoredProduct {
@@ -47,19 +74,15 @@ __device__ __forceinline__ void fill_box(std::byte* box, int block, const float*
   }
 }
 
-/// Copies this warp's values to `map` through its two boxes, beginning with box `next`. A box is not refilled until the
-/// copy from it has read it.
-template <class Out, int count>
-__device__ __forceinline__ void start_stores(const float (&values)[count], const CUtensorMap& map, std::byte* boxes,
-                                             int& next, int which, int row, int column) {
+/// Copies this warp's values to `map` through its boxes.
+template <class Out, int count, bool staged>
+__device__ __forceinline__ void start_stores(const float (&values)[count], const CUtensorMap& map, Boxes<staged>& boxes,
+                                             int which, int row, int column) {
   constexpr int kColumns = static_cast<int>(tile::kBoxRow / sizeof(Out)), kAtOnce = sizeof(Out) == 2 ? 2 : 1;
   const bool starts = threadIdx.x % 32 == 0;
 #pragma unroll
   for (int first = 0; first < count * 2; first += kColumns) {
-    std::byte* const box = boxes + next * kBox;
-    next ^= 1;
-    if (starts) tile::await_reads_of_stores<1>();
-    __syncwarp();
+    std::byte* const box = boxes.next(starts);
 #pragma unroll
     for (int block = 0; block < kColumns / 8; block += kAtOnce)
       fill_box<Out>(box, block, values + first / 2 + block * 4);
@@ -84,12 +107,14 @@ __global__ void __launch_bounds__(Shape<element, columns>::kThreads, 1)
   const int group = static_cast<int>(threadIdx.x) / 128, steps = steps_of(product.depth);
   const int rank = static_cast<int>(tile::cluster_rank());
   const int cluster = static_cast<int>(blockIdx.x) / kCluster, clusters = static_cast<int>(gridDim.x) / kCluster;
+  tile::begin_next_kernel();
   if (threadIdx.x == 0) barriers.init(kCluster * Shape::kMultipliers * 4);
   if (threadIdx.x == Shape::kMultipliers * 128) {
     tile::prefetch(product.left);
     tile::prefetch(product.right);
   }
   tile::synchronize_cluster();
+  tile::await_kernels_before();
   tile::Cursor<Shape::kStages> cursor;
   if (group == Shape::kMultipliers) {
     tile::give_registers<Shape::kLoaderRegisters>();
@@ -109,41 +134,50 @@ __global__ void __launch_bounds__(Shape<element, columns>::kThreads, 1)
   } else {
     tile::take_registers<Shape::kMultiplierRegisters>();
     const int warp = static_cast<int>(threadIdx.x) / 32;
-    std::byte* const boxes = stages + Shape::kStages * Shape::kStage + warp * kWarpBuffer;
+    const bool starts = threadIdx.x % 32 == 0;
+    Boxes<kHolds<element>> boxes{stages + Shape::kStages * Shape::kStage + warp * kOwnBoxes * kBox};
     TileSums<element, Shape::kColumns> sums;
-    int next = 0;
+    int held = -1;
+    const auto leave = [&](int stage) {
+      if constexpr (kHolds<element>) boxes.await_reads(starts);  // stores of the tile before, if they read this stage
+      if (threadIdx.x % 32 < kCluster) tile::arrive_after_reads(barriers.empty[stage], threadIdx.x % 32);
+    };
     for (int number = cluster; number < order.count(); number += clusters) {
       const TileOrder::Place place = order.at(number);
-      multiply_stages<Shape, left_along, right_along>(
-          sums, stages, barriers, cursor, steps, group * Shape::kLeft / 2, [&](int stage) {
-            if (threadIdx.x % 32 < kCluster) tile::arrive_after_reads(barriers.empty[stage], threadIdx.x % 32);
-          });
+      const int rows = group * Shape::kLeft / 2;
+      if constexpr (kHolds<element>) {
+        multiply_stages_and_hold<Shape, left_along, right_along>(sums, stages, barriers, cursor, steps, rows, held,
+                                                                 leave);
+        boxes.third = stages + (held < 0 ? 0 : held) * Shape::kStage + warp * kBox;
+        tile::synchronize_warpgroup(1 + group);  // all its warps have read their rows of the left operand
+      } else {
+        multiply_stages<Shape, left_along, right_along>(sums, stages, barriers, cursor, steps, rows, leave);
+      }
+      boxes.await_reads(starts);  // if the tile had no stages
       const int row = place.row + rank * Shape::kRows + warp * kBoxRows;
       sums.finish(product.result, place.column, product.n, [&](const auto& values, const Out<element>* matrix) {
         const CUtensorMap& map = matrix == product.result.data ? stored.result : stored.before;
-        start_stores<Out<element>>(values, map, boxes, next, place.which, row, place.column);
+        start_stores<Out<element>>(values, map, boxes, place.which, row, place.column);
       });
     }
-    if (threadIdx.x % 32 == 0) tile::await_reads_of_stores<0>();
-    __syncwarp();
+    boxes.await_reads(starts);
   }
   tile::synchronize_cluster();
 }
 
 struct Launch {
+  /// Wider tiles move fewer bytes through shared memory per product, but may leave SMs idle in the last round. A tile's
+  /// time was measured as proportional to columns + 24.
   template <Element element>
   static auto make(const MatmulShape& shape, const MatmulData& data) {
-    if constexpr (element != Element::fp8) {
-      return with_columns<element, 256>(shape, data);
-    } else {
-      // Wider tiles move fewer bytes through shared memory per product, but may leave more SMs idle at the end. A
-      // tile's time was measured as proportional to columns + 24.
-      const auto cost = [&](unsigned columns) {
-        const unsigned tiles = tiles_of(shape, kCluster * 128, columns).size(), at_once = processors() / kCluster;
-        return (tiles + at_once - 1) / at_once * (columns + 24);
-      };
-      return cost(192) < cost(128) ? with_columns<element, 192>(shape, data) : with_columns<element, 128>(shape, data);
-    }
+    constexpr unsigned kNarrow = 128, kWide = element == Element::fp8 ? 192 : 256;
+    const auto cost = [&](unsigned columns) {
+      const unsigned tiles = tiles_of(shape, kCluster * 128, columns).size(), at_once = processors() / kCluster;
+      return (tiles + at_once - 1) / at_once * (columns + 24);
+    };
+    // Other layouts have only the wide tiles, which saves half of the code.
+    const bool wide = shape.layout != Layout::nt || cost(kWide) < cost(kNarrow);
+    return wide ? with_columns<element, kWide>(shape, data) : with_columns<element, kNarrow>(shape, data);
   }
 
  private:
@@ -152,7 +186,7 @@ struct Launch {
     using Shape = Shape<element, columns>;
     const unsigned tiles = tiles_of(shape, kCluster * Shape::kRows, Shape::kColumns).size();
     auto kernel = tma_store_kernel<element, columns, true, true>;
-    if constexpr (bytes_of(element) == 2) {
+    if constexpr (bytes_of(element) == 2 && columns == 256) {
       kernel = with_layout(shape.layout,
                            [&]<bool left, bool right>() { return tma_store_kernel<element, columns, left, right>; });
     }
@@ -170,12 +204,13 @@ const MatmulRegistration registered(
     hopper_rung<Launch>(
         "tma_store",
         {.step = 13,
-         .changes = "results through shared memory and TMA",
-         .reason = "a warp's registers hold pieces of 16 bytes of eight rows; TMA writes whole lines, checks "
-                   "the edges, and works while the next tile is multiplied",
+         .changes = "results through shared memory and TMA; the next kernel's blocks take their places early",
+         .reason =
+             "a warp's registers hold pieces of 16 bytes of eight rows; TMA writes whole lines, checks the edges, "
+             "and works while the next tile is multiplied",
          .prediction = "1.02 times multicast, ahead of the library's default",
          .design = "m=8192 n=8192 k=8192 dtype=bf16"},
-        true));
+        true, true));
 
 }  // namespace
 }  // namespace feedrate::ladder::tma_store
