@@ -24,7 +24,7 @@ from .feeding.ring.block import pair_text, ring_text
 from .handoff import cheapest, several, ways
 from .handoff.plots import by_size
 from .handoff.plots import several as drawn_several
-from .kernels import conditions, errors, fastest
+from .kernels import conditions, errors, fastest, libraries
 from .kernels import table as ladder_tables
 from .kernels.plots import by_rung, error_by_depth
 from .kernels.plots import roofline as drawn_roofline
@@ -214,6 +214,7 @@ BLOCKS: dict[str, Callable[[str, Path, str | None], str]] = {
     "gpudirect": _of_storage(gpudirect.blocks, NO_ROW.format(" of storage")),
     "fastest_rung": _of_kernels(fastest.blocks, NO_ROW.format(" of kernels"), by_rung),
     "ladders": _of_kernels(ladder_tables.blocks, NO_ROW.format(" of kernels"), drawn_roofline),
+    "libraries": _of_kernels(libraries.blocks, "has no rung that took turns with a library"),
     "conditions": _of_kernels(conditions.blocks, "has no rung under two conditions"),
     "error_by_depth": _of_kernels(errors.blocks, "has no rung at two depths", error_by_depth),
 }  # fmt: skip

@@ -9,21 +9,22 @@ from ..document import Block, Bullets, Heading, Table, Text
 from ..load import Results
 from . import peers, roofline
 from . import points as kernels
-from .details import AT_CLOCK, CLOCK
+from .details import AT_CLOCK, CLOCK, DRAM, DRAM_TIMES, L2_TIMES
 from .fastest import rate
 from .ladders import Ladder, ladders
 from .points import ALONE, JOULES, RATE
 
 COLUMNS = [
     "rung", "what it changes", "operations per second", "gain", "of the roofline", "of the best library",
-    "per operation", "resources", "clock",
+    "per operation", "moved", "resources", "clock",
 ]  # fmt: skip
 NOTE = (
     f"{figure_text.NOTE} “Gain”: how many times as fast a rung is as the rung before it. “Of the best library”: the "
     "time of the fastest library / the time of the rung, from samples taken in turn; above 1 the rung is faster. “Per "
     "operation”: power divided by operations per second. Power is read at most every 10 ms, and samples are shorter, so "
     "the power of a rung that took turns with libraries includes theirs; such energy is shown only if the rung was not "
-    "also timed alone. “Resources”: of the rung's largest kernel, registers and spilled bytes per thread, shared memory "
+    "also timed alone. “Moved”: bytes per second from and to DRAM, by the GPU's counters, and the bytes that moved from and "
+    "to DRAM, and between the L2 cache and the SMs, as multiples of the inputs and results. “Resources”: of the rung's largest kernel, registers and spilled bytes per thread, shared memory "
     "per block, and blocks that run at the same time on one SM. “Clock”: the median clock of the SMs next to the "
     "samples, the rate as a share of the peak at that clock, and the reasons why the clock was below its maximum in at "
     "least one repetition."
@@ -59,6 +60,7 @@ def table(results: Results, ladder: Ladder) -> Table:
                 roofline.share_cell(point),
                 peers.share_cell(results, ladder, point),
                 energy(results, ladder.alone.get(point["rung"], point)),
+                _moved(point),
                 _resources(results, point),
                 clock(results, point),
             ]
@@ -82,6 +84,13 @@ def energy(results: Results, point: pd.Series) -> str:
     others = any(kernels.row_values(results, point, "peers")) and point["against"] != ALONE
     figure = figure_text.figure(results.experiment.formatter(JOULES), point, JOULES, False)
     return f"{figure}\nwith libraries in turn" if others else figure
+
+
+def _moved(point: pd.Series) -> str:
+    """Empty without counters."""
+    if point[DRAM] != point[DRAM]:
+        return units.NOTHING
+    return f"{units.bytes_per_second(point[DRAM])}\n{units.ratio(point[DRAM_TIMES])} × by DRAM\n{units.ratio(point[L2_TIMES])} × by L2"
 
 
 def _resources(results: Results, point: pd.Series) -> str:

@@ -1,17 +1,17 @@
-"""The section of the `kernels` experiment: the fastest rung of each problem, its ladder, the roofline, conditions
-compared, and the error by depth."""
+"""The section of the `kernels` experiment: the fastest rung of each problem, the libraries beside it, its ladder, the
+roofline, conditions compared, and the error by depth."""
 
 from functools import partial
 
 from ..answer import TITLE
 from ..document import Block, Heading
-from ..kernels import conditions, details, errors, fastest, plots, table
+from ..kernels import conditions, details, errors, fastest, libraries, plots, table
 from ..load import Results
 from ..plots.draw_all import draw_all
 from ..report import pictures
 from . import Section
 
-CONDITIONS = "Conditions compared"
+CONDITIONS, LIBRARIES = "Conditions compared", "Libraries"
 
 
 def _titled(title: str, blocks: list[Block]) -> list[Block]:
@@ -20,6 +20,7 @@ def _titled(title: str, blocks: list[Block]) -> list[Block]:
 
 def _body(results: Results, *shapes) -> list[Block]:
     return [
+        *_titled(LIBRARIES, libraries.blocks(results)),
         *table.blocks(results),
         *_titled(CONDITIONS, conditions.blocks(results)),
         *errors.blocks(results),

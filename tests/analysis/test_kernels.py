@@ -11,7 +11,7 @@ from kernels_rows import TERA, errors, kernels, ladder, repeated
 
 from analysis import bounds, catalogue, units
 from analysis.document import Bullets, Table, Text
-from analysis.kernels import conditions, fastest, ladders, table
+from analysis.kernels import conditions, fastest, ladders, libraries, table
 from analysis.kernels import errors as error_tables
 
 pytestmark = pytest.mark.usefixtures("figureless")
@@ -110,6 +110,7 @@ def test_ladder_shows_gains_costs_and_clocks_by_step(measured):
     assert first["what it changes"] == "tensor cores by mma.sync" and first["gain"] == "—"
     assert last["gain"].startswith("1.20 (") and last["gain"].endswith("\nover persistent")
     assert last["resources"] == "168 registers\n224 KiB shared\n0 B spilled\n1 block per SM"
+    assert last["moved"] == "633 GB/s\n1.20 × by DRAM\n4.00 × by L2"
     assert last["clock"] == "1500 MHz\n75 % of its peak\npower cap"
     assert (library["gain"], library["of the best library"], library["resources"]) == ("—", "—", "—")
 
@@ -170,6 +171,21 @@ def test_rung_that_the_catalogue_lacks_is_shown(measured):
     assert (line["rung"], line["what it changes"]) == ("13. tma_store", "—")
 
 
+def test_rows_without_counters_have_no_moved_bytes(measured):
+    row = kernels(against="alone")
+    del row["figures"]["dram_bytes_per_second"], row["details"]["counters"]
+    assert lines(table.blocks(measured([row])))[0]["moved"] == "—"
+
+
+def test_every_library_is_shown_beside_the_fastest_rung(measured):
+    skinny = {"m": 16}
+    blocks = libraries.blocks(measured(*ladder(), repeated(peers={"pytorch": 1.5}, **skinny)))
+    small, large = lines(blocks)
+    assert (small["fastest rung"], small["cublas"], small["pytorch"]) == ("tma_store", "—", "1.50 (1.50–1.50)")
+    assert (large["cublas"], large["cublaslt"], large["pytorch"]) == ("1.08 (1.08–1.08)", "1.03 (1.03–1.03)", "—")
+    assert libraries.blocks(measured(repeated(against="alone"), name="alone")) == []
+
+
 # --- conditions, errors
 
 
@@ -205,14 +221,14 @@ def test_error_is_shown_by_depth(measured):
 
 def test_report_has_its_sections_in_order(folder):
     page = report(folder(*ladder(), *errors(), catalogue=kernels_rows.CATALOGUE))
-    order = ["The answer", "What was measured", "Ladder matmul bf16", "Conditions compared", "Error, matmul fp8", "Every point"]
+    order = ["The answer", "What was measured", "Libraries", "Ladder matmul bf16", "Conditions compared", "Error, matmul fp8", "Every point"]
     places = [page.find(f"## {title}") for title in order]
     assert places == sorted(places) and -1 not in places
     assert "972 fJ" in page[page.index("## Every point") :]
 
 
 BLOCKS = {
-    "fastest_rung": "of the best library", "ladders": "168 registers", "conditions": "pace burst",
+    "fastest_rung": "of the best library", "libraries": "1.08 (", "ladders": "168 registers", "conditions": "pace burst",
     "error_by_depth": "of the allowed",
 }  # fmt: skip
 
