@@ -498,6 +498,14 @@ feedrate_setup() {   # feedrate_setup [tests|python]
   require_writable_clone
   decide_cuda
   locked install_everything
+  export_openblas
+}
+
+# NumPy's wheel contains an OpenBLAS, which is a peer of the kernels for the CPU.
+export_openblas() {
+  local found
+  found=$(compgen -G "$FEEDRATE_ROOT/.venv/lib/python3*/site-packages/numpy.libs/libscipy_openblas64_-*.so" | head -n1)
+  [[ -n ${FEEDRATE_OPENBLAS:-} || -z $found ]] || export FEEDRATE_OPENBLAS=$found
 }
 
 # Installs the `feedrate` package into .venv/, with this clone's executable.

@@ -19,10 +19,11 @@ namespace {
 
 /// Variables without an option, which the executable, the scripts and the tests use.
 const std::set<std::string>& other_variables() {
-  static const std::set<std::string> names{"FEEDRATE_SPECS",        "FEEDRATE_REDIS_SERVER",  "FEEDRATE_RESUME_WITH",
-                                           "FEEDRATE_CUDA",         "FEEDRATE_ARCHITECTURES", "FEEDRATE_WERROR",
-                                           "FEEDRATE_EXECUTABLE",   "FEEDRATE_SOURCE_DIR",    "FEEDRATE_TAIL",
-                                           "FEEDRATE_PROFILE_CELL", "FEEDRATE_GBENCH_COMPARE"};
+  static const std::set<std::string> names{"FEEDRATE_SPECS",        "FEEDRATE_REDIS_SERVER",   "FEEDRATE_RESUME_WITH",
+                                           "FEEDRATE_CUDA",         "FEEDRATE_ARCHITECTURES",  "FEEDRATE_WERROR",
+                                           "FEEDRATE_EXECUTABLE",   "FEEDRATE_SOURCE_DIR",     "FEEDRATE_TAIL",
+                                           "FEEDRATE_PROFILE_CELL", "FEEDRATE_GBENCH_COMPARE", "FEEDRATE_OPENBLAS",
+                                           "FEEDRATE_PEERS_PYTHON"};
   return names;
 }
 

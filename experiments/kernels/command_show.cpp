@@ -18,11 +18,20 @@ namespace feedrate::kernels {
 namespace {
 
 /// What rows say about the rungs of a ladder, by setting: the values of all axes but the rung and what it was timed
-/// with.
+/// with. Rows of a rung that was timed alone count only if the setting has no others of it.
 class Measured {
  public:
   struct Rung {
     std::vector<double> rates, shares, of_limit;
+  };
+  struct Setting {
+    std::map<std::string, Rung> in_turn, alone;
+    const Rung* find(const std::string& rung) const {
+      for (const auto* rungs : {&in_turn, &alone}) {
+        if (const auto found = rungs->find(rung); found != rungs->end()) return &found->second;
+      }
+      return nullptr;
+    }
   };
 
   /// Throws BadInput if the file cannot be read, or is damaged.
@@ -45,22 +54,20 @@ class Measured {
   std::vector<std::string> lines(const std::string& rung, const std::string& before) const {
     static const ExperimentInfo kInfo("kernels");
     std::vector<std::string> lines;
-    for (const auto& [setting, rungs] : settings_) {
-      const auto found = rungs.find(rung);
-      if (found == rungs.end()) continue;
-      const double rate = median_of(found->second.rates);
+    for (const auto& [axes, setting] : settings_) {
+      const Rung* const found = setting.find(rung);
+      if (found == nullptr) continue;
+      const double rate = median_of(found->rates);
       std::string line = kInfo.text("operations_per_second", rate);
-      if (const auto last = rungs.find(before); last != rungs.end()) {
-        line += fmt::format(", {:.2f} × {}", rate / median_of(last->second.rates), before);
+      if (const Rung* const last = setting.find(before); last != nullptr) {
+        line += fmt::format(", {:.2f} × {}", rate / median_of(last->rates), before);
       }
-      if (!found->second.shares.empty()) {
-        line += fmt::format(", {:.0f} % of the best peer", 100 * median_of(found->second.shares));
+      if (!found->shares.empty()) {
+        line += fmt::format(", {:.0f} % of the best peer", 100 * median_of(found->shares));
       }
-      if (!found->second.of_limit.empty()) {
-        line += fmt::format(", {:.0f} % of the limit", 100 * median_of(found->second.of_limit));
-      }
-      const Values values = kInfo.axes().values(Json::parse(setting));
-      lines.push_back(line + " (" + fmt::format("n = {};", found->second.rates.size()) +
+      if (!found->of_limit.empty()) line += fmt::format(", {:.0f} % of the limit", 100 * median_of(found->of_limit));
+      const Values values = kInfo.axes().values(axes);
+      lines.push_back(line + " (" + fmt::format("n = {};", found->rates.size()) +
                       kInfo.settings(values, {"rung", "against", "ladder"}) + ")");
     }
     return lines;
@@ -74,8 +81,10 @@ class Measured {
     Json params = row.at("params");
     if (row.at("status") != "ok" || params.at("ladder") != ladder) return;
     const std::string rung = params.at("rung");
+    const bool alone = params.at("against") == "alone";
     for (const char* name : {"rung", "against", "ladder"}) params.erase(name);
-    Rung& found = settings_[params.dump()][rung];
+    Setting& setting = settings_[params];
+    Rung& found = (alone ? setting.alone : setting.in_turn)[rung];
     const Json& figures = row.at("figures");
     found.rates.push_back(figures.at("operations_per_second"));
     if (figures.contains("share_of_best_peer")) found.shares.push_back(figures.at("share_of_best_peer"));
@@ -83,7 +92,7 @@ class Measured {
     if (row.contains(ratio)) found.of_limit.push_back(row.at(ratio));
   }
 
-  std::map<std::string, std::map<std::string, Rung>> settings_;
+  std::map<Json, Setting> settings_;
 };
 
 int show(const std::string& name, const std::string& place) {

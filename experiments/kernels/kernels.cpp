@@ -9,6 +9,7 @@
 #include "experiments/harness/machine/machine_monitor.hpp"
 #include "experiments/harness/measure/session.hpp"
 #include "experiments/harness/measure/statistics.hpp"
+#include "experiments/kernels/counters.hpp"
 #include "experiments/kernels/cpu_limits.hpp"
 #include "features.hpp"
 #include "kernels/ladder/ladder.hpp"
@@ -180,6 +181,7 @@ class Kernels final : public Experiment {
     measured.machine->expects_power_cap = true;  // one large product reaches it, also after a pause
     if (samples.front().empty()) return stopped();
     add_figures(options, problem->work(), timed, samples, measured);
+    if (info_.kind == "cuda") add_counters(timed, copies, median_ns(samples.front()), measured);
     measured.details["inputs"] = {{"copies", copies}, {"bytes", problem->input_bytes()}};
     return measured;
   }
@@ -318,6 +320,30 @@ class Kernels final : public Experiment {
     if (const auto chosen = timed.front().runner->chosen(); !chosen.empty()) measured.details["chosen"] = chosen;
   }
 
+  /// What moved while each of them ran once more: after the timing, since reading the counters takes long.
+  void add_counters(std::vector<Timed>& timed, std::size_t copies, double ns, Measurement& measured) {
+    const auto stream = device_.stream();
+    std::size_t number = 0;
+    try {
+      for (Timed& each : timed) {
+        const auto run = [&] {
+          each.runner->queue(*stream, number++ % copies);
+          stream->synchronize();
+        };
+        run();  // so that the cache holds what a run leaves there
+        Json& details = each.name == timed.front().name ? measured.details : measured.details["peers"][each.name];
+        details["counters"] = read_counters(run);
+      }
+    } catch (const Failure& failure) {
+      measured.details["counters_missing"] = failure.what();
+    }
+    if (!measured.details.contains("counters")) return;
+    const Json& counters = measured.details["counters"];
+    const double bytes = counters["dram_read_bytes"].get<double>() + counters["dram_write_bytes"].get<double>();
+    measured.numbers["dram_bytes_per_second"] = bytes / ns * 1e9;
+    measured.bounds_of_figures.emplace_back("dram_bytes_per_second", 2 * ceiling_of("dram_copy_bytes_per_second"));
+  }
+
   /// The roofline: the rate of the arithmetic, and that of memory times the operations per byte.
   void add_bounds(const Options& options, const Work& work, Measurement& measured) const {
     const double per_byte = work.operations / std::max(work.bytes, 1.0);
@@ -373,6 +399,8 @@ const ExperimentRegistration registered(
                              "arithmetic operations of the problem; a multiply-add is two"},
                             {"bytes_per_second", "B/s", Better::higher, false, false,
                              "bytes of inputs and results, each counted once"},
+                            {"dram_bytes_per_second", "B/s", Better::higher, false, false,
+                             "bytes that moved from and to DRAM, from the GPU's counters, / median time"},
                             {"share_of_best_peer", "", Better::higher, false, true,
                              "time of the fastest peer / time of the rung, in the same blocks of samples"},
                             {"joules_per_operation", "J", Better::lower, false, false, "power / operations per second"},

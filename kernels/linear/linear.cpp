@@ -103,6 +103,7 @@ class LinearProblem final : public Problem {
      public:
       LinearRunner(LinearProblem& problem, std::unique_ptr<Linear> made) : problem_(problem), made_(std::move(made)) {}
       void queue(Stream& stream, std::size_t copy) override { made_->queue(stream, problem_.data(copy)); }
+      std::map<std::string, std::string> chosen() const override { return made_->chosen(); }
 
      private:
       LinearProblem& problem_;

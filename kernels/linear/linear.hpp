@@ -44,6 +44,7 @@ class Linear {
  public:
   virtual ~Linear() = default;
   virtual void queue(Stream&, const LinearData&) = 0;
+  virtual std::map<std::string, std::string> chosen() const { return {}; }
 };
 
 struct LinearRung {

@@ -198,6 +198,11 @@ std::string needs_layouts(const MatmulShape& shape, const std::string& rung, std
   for (const Layout each : allowed) names += (names.empty() ? "" : ", ") + text_of(each);
   return fmt::format("rung {} needs --layout {}, not {}", rung, names, text_of(shape.layout));
 }
+Precision library_precision(const MatmulShape& shape) {
+  return {.sum = shape.element == Element::fp8 ? 0x1p-13 : 0x1p-22,
+          .operand = shape.element == Element::tf32 ? 0x1p-10 : 0};
+}
+
 std::string needs_alignment(const MatmulShape& shape, const std::string& rung, unsigned bytes) {
   for (const Matrix& matrix : {shape.left(), shape.right(), shape.result()}) {
     if (matrix.stride * bytes_of(matrix.element) % bytes != 0) {

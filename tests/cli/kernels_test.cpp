@@ -8,10 +8,10 @@ namespace {
 
 class KernelsCommand : public testing::Test {
  protected:
-  int feedrate(const Words& words) {
+  int feedrate(const Words& words, const Environment& environment = {}) {
     Words all{executable()};
     all.insert(all.end(), words.begin(), words.end());
-    Process process(all, place_.path(), place_ / "run");
+    Process process(all, place_.path(), place_ / "run", environment);
     const int code = process.wait();
     out_ = process.out();
     err_ = process.err();
@@ -50,6 +50,13 @@ TEST_F(KernelsCommand, RungIsComparedWithAnotherOneInTurn) {
   EXPECT_FALSE(product({"--rung", "cpu_packed", "--against", "alone"}).at("details").contains("peers"));
 }
 
+TEST_F(KernelsCommand, AbsentLibrariesAreNamedWithTheirReason) {
+  const Environment none{{"FEEDRATE_OPENBLAS", "/none.so"}, {"FEEDRATE_PEERS_PYTHON", "/none/python"}};
+  ASSERT_EQ(feedrate({"kernels", "show", "matmul"}, none), 0) << err_;
+  if (out_.find("peer pytorch") == std::string::npos) GTEST_SKIP() << "this build has no peers for GPUs";
+  EXPECT_NE(out_.find("there is no Python: /none/python did not run;"), std::string::npos) << out_;
+}
+
 TEST_F(KernelsCommand, LinearLayerIsMeasured) {
   const Json row = measured(
       {"--ladder", "linear", "--rung", "cpu_openmp", "--rows", "40", "--in-features", "24", "--out-features", "16"});
@@ -58,11 +65,12 @@ TEST_F(KernelsCommand, LinearLayerIsMeasured) {
 
 TEST_F(KernelsCommand, RowsAppearInTheExplanation) {
   place_.write("s.json", R"({"experiment": "kernels", "run": {"seconds": 0.01, "repetitions": 2},
-    "axes": {"rung": ["cpu_naive", "cpu_packed", "cpu_blocked"], "m": 32, "n": 32, "k": 32, "cache": "hot"}})");
+    "axes": {"rung": ["cpu_naive", "cpu_packed", "cpu_blocked"], "m": [9, 32], "n": 32, "k": 32, "cache": "hot"}})");
   ASSERT_EQ(feedrate({"sweep", "s.json", "--device", "cpu", "--out", "out", "--floor-rounds", "1"}), 0) << err_;
   ASSERT_EQ(feedrate({"kernels", "show", "matmul", "--rows", "out"}), 0) << err_;
   EXPECT_NE(out_.find("2 cpu_blocked (cpu)"), std::string::npos) << out_;
   EXPECT_NE(out_.find(" × cpu_naive"), std::string::npos) << out_;
+  EXPECT_LT(out_.find("m=9"), out_.find("m=32")) << out_;
   EXPECT_EQ(feedrate({"kernels", "show", "linear", "--rows", "out"}), 2);
   EXPECT_NE(err_.find("--rows: invalid value 'out'; allowed: rows of the ladder linear"), std::string::npos) << err_;
   for (const char* damaged : {"[]", "{\"a\":", R"({"kind": "cell", "experiment": "kernels", "params": [1]})",

@@ -59,11 +59,7 @@ const MatmulRegistration registered("cublas",
                                                       ? std::string("cuBLAS does not multiply fp8; cuBLASLt does")
                                                       : std::string();
                                          },
-                                     .precision =
-                                         [](const MatmulShape& shape) {
-                                           return Precision{.sum = 0x1p-22,
-                                                            .operand = shape.element == Element::tf32 ? 0x1p-10 : 0};
-                                         },
+                                     .precision = library_precision,
                                      .make = [](const MatmulShape& shape, Device& device) -> std::unique_ptr<Matmul> {
                                        return std::make_unique<Cublas>(shape, device);
                                      }});

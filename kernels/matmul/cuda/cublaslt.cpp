@@ -156,12 +156,7 @@ MatmulRung peer(const char* text, int tries) {
   return {.text = {.changes = text},
           .unavailable = [] { return CublasLibrary::instance().missing; },
           .why_unsupported = why_unsupported,
-          .precision =
-              [](const MatmulShape& shape) {
-                return Precision{.sum = shape.element == Element::fp8 ? 0x1p-13 : 0x1p-22,
-                                 .operand = shape.element == Element::tf32 ? 0x1p-10 : 0,
-                                 .promotion = 0};
-              },
+          .precision = library_precision,
           .make = [tries](const MatmulShape& shape, Device& device) -> std::unique_ptr<Matmul> {
             return std::make_unique<CublasLt>(shape, device, tries);
           }};
