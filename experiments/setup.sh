@@ -504,7 +504,7 @@ feedrate_setup() {   # feedrate_setup [tests|python]
 # NumPy's wheel contains an OpenBLAS, which is a peer of the kernels for the CPU.
 export_openblas() {
   local found
-  found=$(compgen -G "$FEEDRATE_ROOT/.venv/lib/python3*/site-packages/numpy.libs/libscipy_openblas64_-*.so" | head -n1)
+  found=$(compgen -G "$FEEDRATE_ROOT/.venv/lib/python3*/site-packages/numpy.libs/libscipy_openblas64_-*.so" | head -n1) || true
   [[ -n ${FEEDRATE_OPENBLAS:-} || -z $found ]] || export FEEDRATE_OPENBLAS=$found
 }
 

@@ -10,17 +10,20 @@ from ..load import Results
 from .ladders import ladders
 from .points import RATE
 
-# By device: the limit of memory, and the bytes that memory moves per byte that the limit counts.
-MEMORY = {"cuda": ("dram_copy_bytes_per_second", 2), "cpu": ("host_memory_read_bytes_per_second", 1)}
+# By device: the limits of memory, slowest first, and the bytes that memory moves per byte that the limit counts.
+MEMORY = {
+    "cuda": {"dram_copy_bytes_per_second": 2, "l2_read_bytes_per_second": 1},
+    "cpu": {"host_memory_read_bytes_per_second": 1},
+}
 
 
 @dataclass(frozen=True)
 class Roofs:
-    """`arithmetic`: operations per second by limit; `memory`: bytes per second, NaN if it was not measured."""
+    """By limit: operations per second of the arithmetic, and bytes per second of the memory that was measured, slowest
+    first."""
 
     arithmetic: dict[str, float]
-    memory: float
-    memory_name: str
+    memory: dict[str, float]
 
 
 def share_cell(point: pd.Series) -> str:
@@ -34,8 +37,8 @@ def roofs(results: Results, some: pd.DataFrame) -> Roofs:
     and memory."""
     rows = results.cells.loc[[member for members in some["members"] for member in members]]
     names = dict.fromkeys(name for name in some[f"{RATE}_ceiling"] if name)
-    name, times = MEMORY[some["device"].iloc[0]]
-    return Roofs({one: _limit(rows, one) for one in names}, times * _limit(rows, name), units.words(name))
+    memory = {name: times * _limit(rows, name) for name, times in MEMORY[some["device"].iloc[0]].items()}
+    return Roofs({one: _limit(rows, one) for one in names}, {name: rate for name, rate in memory.items() if rate > 0})
 
 
 def _limit(rows: pd.DataFrame, name: str) -> float:

@@ -105,6 +105,9 @@ int run(RunOptions& options, const CLI::App& app, const std::vector<std::string>
   if (!options.trace.empty() && chosen.entry().unused_options.contains("trace")) {
     throw BadInput("--trace", options.trace, no_effect_text(options.experiment));
   }
+  if (options.common.run.external_worker && chosen.entry().unused_options.contains("external-worker")) {
+    throw BadInput("--external-worker", "true", no_effect_text(options.experiment));
+  }
   const std::string device = text_of(chosen.axes().value(options.point, "device"));
   options.common.device = device;
   std::optional<CellTimeline> timeline;  // must outlive the device

@@ -228,7 +228,7 @@ const ExperimentRegistration registered(
      .threads = [](const Values& values) { return 1 + own_axes().of(values).readers; },
      .listing = {members},
      .helper = read_for_parent,
-     .unused_options = {"messages", "no-stages", "pin", "trace", "warmup"}});
+     .unused_options = {"external-worker", "messages", "no-stages", "pin", "trace", "warmup"}});
 
 }  // namespace
 }  // namespace feedrate::handoff

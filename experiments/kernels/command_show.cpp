@@ -115,7 +115,7 @@ int show(const std::string& name, const std::string& place) {
     print("prediction", rung.text.prediction);
     print("made for", rung.text.design);
     if (!rung.text.repeats) print("note", "its results differ from run to run in the last bits");
-    print("unavailable", rung.unavailable);
+    print("unavailable", rung.unavailable());
     if (measured) {
       for (const std::string& line : measured->lines(rung.name, before)) print("measured", line);
     }

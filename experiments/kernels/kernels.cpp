@@ -344,7 +344,8 @@ class Kernels final : public Experiment {
     measured.bounds_of_figures.emplace_back("dram_bytes_per_second", 2 * ceiling_of("dram_copy_bytes_per_second"));
   }
 
-  /// The roofline: the rate of the arithmetic, and that of memory times the operations per byte.
+  /// The roofline: the rate of the arithmetic, and that of DRAM, or of the L2 cache for hot inputs, times the
+  /// operations per byte.
   void add_bounds(const Options& options, const Work& work, Measurement& measured) const {
     const double per_byte = work.operations / std::max(work.bytes, 1.0);
     if (info_.kind == "cpu") {
@@ -353,10 +354,9 @@ class Kernels final : public Experiment {
       return;
     }
     measured.bounds_of_figures.emplace_back("operations_per_second", ceiling_of(work.limit));
-    if (options.cache == "cold") {
-      measured.bounds_of_figures.emplace_back("operations_per_second", 2 * ceiling_of("dram_copy_bytes_per_second") *
-                                                                           given("operations_per_byte", per_byte));
-    }
+    const auto memory = options.cache == "cold" ? 2 * ceiling_of("dram_copy_bytes_per_second")  // both ways
+                                                : ceiling_of("l2_read_bytes_per_second");
+    measured.bounds_of_figures.emplace_back("operations_per_second", memory * given("operations_per_byte", per_byte));
   }
 
   Session& session_;
@@ -372,7 +372,7 @@ Json members() {
     for (const RungInfo& rung : rungs_of_ladder(name)) {
       rungs.push_back({{"name", rung.name},
                        {"description", rung.text.changes},
-                       {"unavailable", rung.unavailable},
+                       {"unavailable", rung.unavailable()},
                        {"axes", Json::array()},
                        {"ladder", name},
                        {"step", rung.text.step},
@@ -412,7 +412,7 @@ const ExperimentRegistration registered(
                 .time = "time_ns",
                 .make = [](Session& session) { return std::make_unique<Kernels>(session); },
                 .listing = {members, add_cpu_limits},
-                .unused_options = {"messages", "no-stages", "pin", "trace"}});
+                .unused_options = {"external-worker", "messages", "no-stages", "pin", "trace"}});
 
 }  // namespace
 }  // namespace feedrate::kernels

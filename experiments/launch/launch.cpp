@@ -199,7 +199,7 @@ const ExperimentRegistration registered(
                .time = "round_trip_ns",
                .make = [](Session& session) { return std::make_unique<Launch>(session); },
                .threads = [](const Values& values) { return own_axes().of(values).threads; },
-               .unused_options = {"messages", "no-stages", "pin", "trace", "warmup"}});
+               .unused_options = {"external-worker", "messages", "no-stages", "pin", "trace", "warmup"}});
 
 }  // namespace
 }  // namespace feedrate::launch

@@ -364,7 +364,7 @@ const ExperimentRegistration registered(
      .time = "run_ns",
      .make = [](Session& session) { return std::make_unique<Overlap>(session); },
      .listing = {members, [](LimitList& limits) { add_peer_limit(limits, {}); }},
-     .unused_options = {"messages", "no-stages", "pin", "warmup"}});
+     .unused_options = {"external-worker", "messages", "no-stages", "pin", "warmup"}});
 
 }  // namespace
 }  // namespace feedrate::overlap

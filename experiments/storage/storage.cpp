@@ -392,7 +392,7 @@ const ExperimentRegistration registered(
                 .searching = {.load = offered_blocks()},
                 .listing = {members},
                 .helper = try_registration,
-                .unused_options = {"messages", "no-stages", "pin", "warmup"}});
+                .unused_options = {"external-worker", "messages", "no-stages", "pin", "warmup"}});
 
 }  // namespace
 }  // namespace feedrate::storage

@@ -34,7 +34,8 @@ struct RungText {
 struct RungInfo {
   std::string name;
   RungText text;
-  std::string unavailable;  ///< why it cannot run on this machine or in this build; empty if it can
+  /// Why it cannot run on this machine or in this build; empty if it can. May load a library or run a program.
+  std::function<std::string()> unavailable;
 };
 
 /// A rung or a peer, prepared for one problem.
@@ -86,7 +87,7 @@ using LadderRegistration = Registration<LadderEntry>;
 template <class Entry>
 std::vector<RungInfo> rungs_of(const Registry<Entry>& registry) {
   std::vector<RungInfo> rungs;
-  for (const auto& [name, entry] : registry.entries()) rungs.push_back({name, entry.text, entry.unavailable()});
+  for (const auto& [name, entry] : registry.entries()) rungs.push_back({name, entry.text, entry.unavailable});
   std::ranges::stable_sort(rungs, {}, [](const RungInfo& rung) {
     return std::pair(rung.text.is_peer(), std::pair(rung.text.device == "cuda", rung.text.step));
   });

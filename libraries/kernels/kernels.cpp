@@ -134,7 +134,7 @@ FEEDRATE_EXPORT size_t feedrate_rungs(char* text, size_t room) {
   using namespace feedrate::ladder;
   std::string lines;
   for (const RungInfo& rung : rungs_of(MatmulRungs::instance())) {
-    lines += fmt::format("{}\t{}\t{}\t{}\t{}\n", rung.name, rung.text.device, rung.text.step, rung.unavailable,
+    lines += fmt::format("{}\t{}\t{}\t{}\t{}\n", rung.name, rung.text.device, rung.text.step, rung.unavailable(),
                          rung.text.changes);
   }
   write(lines, text, room);

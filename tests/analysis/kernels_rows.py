@@ -6,7 +6,7 @@ import rows
 TERA = 1e12
 LIMITS = {
     "fma_f32_operations_per_second": 60 * TERA, "tensor_bf16_operations_per_second": 800 * TERA,
-    "tensor_f8_operations_per_second": 1600 * TERA, "dram_copy_bytes_per_second": 2e12,
+    "tensor_f8_operations_per_second": 1600 * TERA, "dram_copy_bytes_per_second": 2e12, "l2_read_bytes_per_second": 5e12,
     "cpu_core_fma_f32_operations_per_second": 150e9, "cpu_fma_f32_operations_per_second": 300e9,
     "host_memory_read_bytes_per_second": 20e9,
 }  # fmt: skip

@@ -65,7 +65,7 @@ TEST_F(KernelsCommand, LinearLayerIsMeasured) {
 
 TEST_F(KernelsCommand, RowsAppearInTheExplanation) {
   place_.write("s.json", R"({"experiment": "kernels", "run": {"seconds": 0.01, "repetitions": 2},
-    "axes": {"rung": ["cpu_naive", "cpu_packed", "cpu_blocked"], "m": [9, 32], "n": 32, "k": 32, "cache": "hot"}})");
+    "axes": {"rung": ["cpu_naive", "cpu_blocked"], "m": [9, 32], "n": 32, "k": 32, "cache": "hot"}})");
   ASSERT_EQ(feedrate({"sweep", "s.json", "--device", "cpu", "--out", "out", "--floor-rounds", "1"}), 0) << err_;
   ASSERT_EQ(feedrate({"kernels", "show", "matmul", "--rows", "out"}), 0) << err_;
   EXPECT_NE(out_.find("2 cpu_blocked (cpu)"), std::string::npos) << out_;

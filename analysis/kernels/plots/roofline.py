@@ -1,5 +1,7 @@
 """The roofline: operations per second against operations per byte, with one panel per ladder and type."""
 
+import math
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -14,7 +16,8 @@ from .styles import MARKER, RUNG, grid, library_styles
 
 NAME, TITLE = "kernels_roofline", "Roofline"
 CAPTION = (
-    "Grey lines are limits that were measured in the same run: horizontal, the arithmetic; sloped, memory. Each byte "
+    "Grey lines are limits that were measured in the same run: horizontal, the arithmetic; sloped, memory, which for "
+    "hot inputs is the L2 cache. Each byte "
     "of inputs and results counts once. Circles are rungs, with the number of their step; hollow markers are libraries. "
     "Values are medians of the repetitions."
 )
@@ -40,19 +43,20 @@ def draw(results: Results, narrow: bool) -> Drawing | None:
 def _panel(axes: Axes, results: Results, some: pd.DataFrame, looks: dict) -> None:
     axes.set(xscale="log", yscale="log", xlabel="operations per byte", ylabel="operations per second")
     known = roofline.roofs(results, some)
-    ridges = [rate / known.memory for rate in known.arithmetic.values() if known.memory > 0]
+    slowest = next(iter(known.memory.values()), math.nan)
+    ridges = [rate / slowest for rate in known.arithmetic.values() if slowest > 0]
     x = [*some[PER_BYTE], *ridges]
     left, right = min(x) / ROOM, max(x) * ROOM
     limit = {"color": LIMIT_COLOUR, "linewidth": 1.1, "zorder": 1, "label": "limit"}
     for place, (name, rate) in enumerate(sorted(known.arithmetic.items(), key=lambda one: -one[1])):
-        begin = max(left, rate / known.memory) if known.memory > 0 else left
+        begin = max(left, rate / slowest) if slowest > 0 else left
         axes.plot([begin, right], [rate, rate], **limit)
         _name(axes, units.words(name), (right, rate), (0, -11 if place else 4), "right")
-    if known.memory > 0 and known.arithmetic:
-        end = max(known.arithmetic.values()) / known.memory
-        axes.plot([left, end], [left * known.memory, end * known.memory], **limit)
+    for place, (name, rate) in enumerate(known.memory.items() if known.arithmetic else ()):
+        end = max(known.arithmetic.values()) / rate
+        axes.plot([left, end], [left * rate, end * rate], **limit)
         middle = (left * end) ** 0.5
-        _name(axes, known.memory_name, (middle, middle * known.memory), (7, -7), "left")
+        _name(axes, units.words(name), (middle, middle * rate), (-7, 7) if place else (7, -7), "right" if place else "left")
     rungs, peers = some[some["step"] > 0], some[some["step"] == 0]
     axes.plot(rungs[PER_BYTE].to_numpy(), rungs[RATE].to_numpy(), MARKER, color=RUNG, markersize=5, label="rung")
     for name, points in peers.groupby("rung", sort=False):

@@ -62,7 +62,7 @@ std::vector<std::string> values_of(const Axis& a, const Json& json) {
   std::vector<std::string> values;
   for (const Json& item : json.is_array() ? json : Json::array({json})) {
     if (!item.is_string() && !item.is_number()) {
-      reject(a.name, "values must be numbers or strings, not " + item.dump());
+      reject("axis " + a.name, "values must be numbers or strings, not " + item.dump());
     }
     if (a.free_text) {  // the value may contain commas
       values.push_back(text(item));
@@ -70,7 +70,7 @@ std::vector<std::string> values_of(const Axis& a, const Json& json) {
     }
     for (auto& value : expand_values("--" + a.name, text(item))) values.push_back(std::move(value));
   }
-  if (values.empty()) reject(a.name, "has no values");
+  if (values.empty()) reject("axis " + a.name, "has no values");
   return values;
 }
 
