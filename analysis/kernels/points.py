@@ -8,7 +8,7 @@ import pandas as pd
 from .. import stats, tables
 from ..load import Results
 
-RATE, SHARE, JOULES = "operations_per_second", "share_of_best_peer", "joules_per_operation"  # columns
+RATE, SHARE, JOULES = "operations_per_second", "share_of_best_peer", "energy_per_operation"  # columns
 SIZES = ("m", "n", "k")
 CONDITIONS = {"cache": "cold", "pace": "sustained", "inputs": "normal"}  # with the values that others are compared with
 ALONE, POSITIVE = "alone", "positive"  # values of `against` and of `inputs`

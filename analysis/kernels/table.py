@@ -12,7 +12,7 @@ from . import points as kernels
 from .details import AT_CLOCK, CLOCK, DRAM, DRAM_TIMES, L2_TIMES
 from .fastest import rate
 from .ladders import Ladder, ladders
-from .points import ALONE, JOULES, RATE
+from .points import JOULES, RATE
 
 COLUMNS = [
     "rung", "what it changes", "operations per second", "gain", "of the roofline", "of the best library",
@@ -21,11 +21,10 @@ COLUMNS = [
 NOTE = (
     f"{figure_text.NOTE} “Gain”: how many times as fast a rung is as the rung before it. “Of the best library”: the "
     "time of the fastest library / the time of the rung, from samples taken in turn; above 1 the rung is faster. “Per "
-    "operation”: power divided by operations per second. Power is read at most every 10 ms, and samples are shorter, so "
-    "the power of a rung that took turns with libraries includes theirs; such energy is shown only if the rung was not "
-    "also timed alone. “Moved”: bytes per second from and to DRAM, by the GPU's counters, and the bytes that moved from and "
-    "to DRAM, and between the L2 cache and the SMs, as multiples of the inputs and results. “Resources”: of the rung's largest kernel, registers and spilled bytes per thread, shared memory "
-    "per block, and blocks that run at the same time on one SM. “Clock”: the median clock of the SMs next to the "
+    "operation”: energy by the GPU's counter, known only for a rung that was also timed alone. “Moved”: bytes per second "
+    "from and to DRAM, by the GPU's counters, and the bytes that moved from and to DRAM, and between the L2 cache and the "
+    "SMs, as multiples of the inputs and results. “Resources”: of the rung's largest kernel, registers and spilled bytes "
+    "per thread, shared memory per block, and blocks that run at the same time on one SM. “Clock”: the median clock of the SMs next to the "
     "samples, the rate as a share of the peak at that clock, and the reasons why the clock was below its maximum in at "
     "least one repetition."
 )
@@ -78,12 +77,10 @@ def _gain(before: pd.Series | None, point: pd.Series) -> str:
 
 
 def energy(results: Results, point: pd.Series) -> str:
-    """Joules per operation; a second line if other kernels took turns with the point's."""
-    if point[JOULES] != point[JOULES]:
+    """Joules per operation; only known for a point that was timed alone."""
+    if point.get(JOULES) is None or point[JOULES] != point[JOULES]:
         return units.NOTHING
-    others = any(kernels.row_values(results, point, "peers")) and point["against"] != ALONE
-    figure = figure_text.figure(results.experiment.formatter(JOULES), point, JOULES, False)
-    return f"{figure}\nwith libraries in turn" if others else figure
+    return figure_text.figure(results.experiment.formatter(JOULES), point, JOULES, False)
 
 
 def _moved(point: pd.Series) -> str:

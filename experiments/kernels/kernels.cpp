@@ -285,8 +285,9 @@ class Kernels final : public Experiment {
     measured.numbers["bytes_per_second"] = work.bytes / ns * 1e9;
     add_bounds(options, work, measured);
     Json described = describe(samples.front());
-    if (described.contains("power_w") && timed.size() == 1) {  // otherwise it includes that of the others
-      measured.numbers["joules_per_operation"] = described["power_w"]["median"].get<double>() / rate;
+    if (timed.size() == 1) {  // otherwise it includes that of the others
+      const auto energy = energy_of_launch(samples.front(), timed.front().launches);
+      if (energy && work.operations > 0) measured.numbers["energy_per_operation"] = *energy / work.operations;
     }
     const double per_clock = operations_per_clock(work.limit, info_.capability) * info_.processors;
     if (described.contains("sm_clock_mhz") && per_clock > 0) {
@@ -403,7 +404,8 @@ const ExperimentRegistration registered(
                              "bytes that moved from and to DRAM, from the GPU's counters, / median time"},
                             {"share_of_best_peer", "", Better::higher, false, true,
                              "time of the fastest peer / time of the rung, in the same blocks of samples"},
-                            {"joules_per_operation", "J", Better::lower, false, false, "power / operations per second"},
+                            {"energy_per_operation", "J", Better::lower, false, false,
+                             "energy by the GPU's counter, without peers in turn"},
                             {"time_ns", "ns", Better::lower, true, true,
                              "time of one launch, from events around replayed graphs"}},
                 .variant = {"ladder", "rung"},

@@ -48,7 +48,7 @@ CATALOGUE = rows.CATALOGUE | {
         "rate": "operations_per_second", "time": "time_ns", "axes": [axis["name"] for axis in _AXES],
         "figures": [
             _figure("operations_per_second", "1/s", "higher", True), _figure("bytes_per_second", "B/s", "higher", False),
-            _figure("share_of_best_peer", "", "higher", True), _figure("joules_per_operation", "J", "lower", False),
+            _figure("share_of_best_peer", "", "higher", True), _figure("energy_per_operation", "J", "lower", False),
             _figure("dram_bytes_per_second", "B/s", "higher", False), _figure("time_ns", "ns", "lower", True, True),
         ],
     }],
@@ -99,7 +99,8 @@ def kernels(
         state |= {name: {"least": 0.9 * value, "median": value, "greatest": 1.1 * value}
                   for name, value in (("sm_clock_mhz", clock), ("power_w", power), ("temperature_c", 60.0))}  # fmt: skip
         state |= {"clock_reasons": list(reasons)} if reasons else {}
-        measured["joules_per_operation"] = power / rate
+        if not peers:
+            measured["energy_per_operation"] = power / rate
         measured["dram_bytes_per_second"] = 1.2 * measured["bytes_per_second"]
         found["counters"] = {"dram_read_bytes": 0.9 * moved, "dram_write_bytes": 0.3 * moved, "l2_bytes": 4 * moved}
         found["share_of_peak_at_this_clock"] = 0.75

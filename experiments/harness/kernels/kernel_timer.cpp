@@ -21,6 +21,7 @@ class Watch {
     if (const auto now = now_ns(); now - asked_ns_ >= kPeriodNs) {
       last_ = source_(false);
       asked_ns_ = now;
+      if (last_) sample.energy_j = last_->energy_j;
     }
     if (!last_) return;
     sample.sm_clock_mhz = last_->sm_clock_mhz;
@@ -90,6 +91,22 @@ std::vector<std::vector<KernelSample>> time_in_turn(Device& device, const std::v
 std::vector<KernelSample> time_kernel(Device& device, const QueueKernel& launch, const KernelTiming& timing,
                                       const GpuSource& watched, const std::function<bool()>& stop) {
   return std::move(time_in_turn(device, {{launch, timing.launches}}, timing, watched, stop).front());
+}
+
+std::optional<double> energy_of_launch(const std::vector<KernelSample>& samples, unsigned launches) {
+  std::optional<double> known, first_j, last_j;
+  std::size_t first = 0, last = 0;
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    const auto& energy = samples[i].energy_j;
+    if (!energy) continue;
+    if (known && *energy != *known) {
+      if (!first_j) first_j = energy, first = i;
+      last_j = energy, last = i;
+    }
+    known = energy;
+  }
+  if (!first_j || last == first) return std::nullopt;
+  return (*last_j - *first_j) / static_cast<double>((last - first) * launches);
 }
 
 Json describe(const std::vector<KernelSample>& samples) {

@@ -27,6 +27,7 @@ struct KernelTiming {
 struct KernelSample {
   double ns = 0;  ///< time of one launch, from events around the sample
   std::optional<double> sm_clock_mhz, power_w, temperature_c;
+  std::optional<double> energy_j;   ///< the GPU's counter, if it was read after this sample
   std::uint64_t clock_reasons = 0;  ///< bits of `clock_reason`; 0 if unknown
 };
 
@@ -53,6 +54,12 @@ std::vector<std::vector<KernelSample>> time_in_turn(
 std::vector<KernelSample> time_kernel(
     Device&, const QueueKernel& launch, const KernelTiming&, const GpuSource& watched = {},
     const std::function<bool()>& stop = [] { return false; });
+
+/// Energy of one launch in joules, from samples of one kernel that was timed alone, with `launches` per sample. The
+/// GPU's counter moves in steps, so the energy is that between two readings at which it had just moved: the first and
+/// the last ones. Power that NVML reports would not do: it is the mean of the last second. Empty if the counter moved
+/// only once.
+std::optional<double> energy_of_launch(const std::vector<KernelSample>&, unsigned launches);
 
 /// For a row's `details`: the number of samples, with the range and median of their clock, power and temperature, and
 /// the reasons why the clock was below its maximum.

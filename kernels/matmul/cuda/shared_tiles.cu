@@ -35,16 +35,19 @@ __global__ void __launch_bounds__(kSide* kSide) shared_tiles_kernel(Fp32Product 
 
 const MatmulRegistration registered(
     "shared_tiles",
-    fp32_rung("shared_tiles",
-              {.step = 3,
-               .changes = "tiles of 32 x 32 elements in shared memory",
-               .reason = "each element is loaded from memory once per 32 uses, with coalesced loads in every layout",
-               .prediction = "1.5 times coalesced: two loads from shared memory per multiply-add now limit",
-               .design = "m=4096 n=4096 k=4096 layout=nn"},
-              [](const MatmulShape& shape, const MatmulData& data) {
-                return KernelLaunch(shared_tiles_kernel, {tiles_of(shape, kSide, kSide), {kSide, kSide}}, nullptr,
-                                    fp32_product(shape, data));
-              }));
+    fp32_rung(
+        "shared_tiles",
+        {.step = 3,
+         .changes = "tiles of 32 x 32 elements in shared memory",
+         .reason = "each element is loaded from memory once per 32 uses, with coalesced loads in every layout. The "
+                   "L1 cache of an H200 does the same for coalesced, which is 6 % faster; this rung moves a third "
+                   "of its bytes from the L2 cache, and is kept because the next ones build on it",
+         .prediction = "1.5 times coalesced: two loads from shared memory per multiply-add now limit",
+         .design = "m=4096 n=4096 k=4096 layout=nn"},
+        [](const MatmulShape& shape, const MatmulData& data) {
+          return KernelLaunch(shared_tiles_kernel, {tiles_of(shape, kSide, kSide), {kSide, kSide}}, nullptr,
+                              fp32_product(shape, data));
+        }));
 
 }  // namespace
 }  // namespace feedrate::ladder::shared_tiles

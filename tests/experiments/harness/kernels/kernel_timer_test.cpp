@@ -93,5 +93,23 @@ TEST(Rotation, BuffersRotateAndExceedTheCache) {
   EXPECT_GT(many.size() << 20, 2 * cache);
 }
 
+/// Samples with readings of the counter; a negative one stands for none.
+std::vector<KernelSample> with_energy(std::initializer_list<double> readings) {
+  std::vector<KernelSample> samples;
+  for (const double reading : readings) {
+    samples.emplace_back();
+    if (reading >= 0) samples.back().energy_j = reading;
+  }
+  return samples;
+}
+
+TEST(KernelTimer, EnergyIsCountedBetweenStepsOfTheCounter) {
+  // The counter moves in samples 2, 4 and 7: 30 joules in five samples of three launches.
+  const auto samples = with_energy({100, -1, 110, 110, 125, -1, 125, 140, 140});
+  EXPECT_DOUBLE_EQ(energy_of_launch(samples, 3).value(), 30.0 / (5 * 3));
+  EXPECT_FALSE(energy_of_launch(with_energy({100, 100, 110, 110}), 3)) << "it moved only once";
+  EXPECT_FALSE(energy_of_launch(with_energy({-1, -1}), 3)) << "the GPU does not count";
+}
+
 }  // namespace
 }  // namespace feedrate
