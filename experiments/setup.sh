@@ -501,11 +501,12 @@ feedrate_setup() {   # feedrate_setup [tests|python]
   export_openblas
 }
 
-# NumPy's wheel contains an OpenBLAS, which is a peer of the kernels for the CPU.
+# OpenBLAS is a peer of the kernels for the CPU. If it is not installed, the one in NumPy's wheel is used.
 export_openblas() {
   local found
   found=$(compgen -G "$FEEDRATE_ROOT/.venv/lib/python3*/site-packages/numpy.libs/libscipy_openblas64_-*.so" | head -n1) || true
-  [[ -n ${FEEDRATE_OPENBLAS:-} || -z $found ]] || export FEEDRATE_OPENBLAS=$found
+  [[ -n ${FEEDRATE_OPENBLAS:-} || -z $found ]] || ldconfig -p | grep -q 'libopenblas\.so\.0' ||
+    export FEEDRATE_OPENBLAS=$found
 }
 
 # Installs the `feedrate` package into .venv/, with this clone's executable.

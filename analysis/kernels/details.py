@@ -11,19 +11,19 @@ NUMBERS = (CLOCK, AT_CLOCK, ERROR, TOLERANCE, PER_BYTE, DRAM, DRAM_TIMES, L2_TIM
 
 def columns(row: dict) -> dict:
     """The numbers above (`DRAM`: bytes per second from and to DRAM, by the GPU's counters; `DRAM_TIMES` and `L2_TIMES`:
-    the bytes that moved, as multiples of the inputs and results), and: the rung's place in its ladder (`row_step`; 0 for a peer), the share of each peer that
+    the bytes that moved by DRAM, and those of requests to the L2 cache, as multiples of the inputs and results), and: the rung's place in its ladder (`row_step`; 0 for a peer), the share of each peer that
     was timed in turn (`peers`), the errors of peers that failed (`failed_peers`), the resources of the compiled
     kernel (`compiled`), and the reasons why the clock was below its maximum (`clock_reasons`)."""
     details, figures = row.get("details") or {}, row.get("figures") or {}
     samples, verified = details.get("samples") or {}, details.get("verified") or {}
     rate, moved = figures.get("operations_per_second", math.nan), figures.get("bytes_per_second", math.nan)
     counters = details.get("counters") or {}
+    seconds = (figures.get("time_ns") or {}).get("p50", math.nan) * 1e-9
     dram, least = figures.get("dram_bytes_per_second", math.nan), moved or math.nan
-    counted = sum(counters.get(f"dram_{way}_bytes", 0) for way in ("read", "write")) or math.nan
     return {
         DRAM: dram,
         DRAM_TIMES: dram / least,
-        L2_TIMES: counters.get("l2_bytes", math.nan) / counted * dram / least,
+        L2_TIMES: counters.get("l2_bytes", math.nan) / (least * seconds),
         CLOCK: (samples.get("sm_clock_mhz") or {}).get("median", math.nan),
         AT_CLOCK: details.get("share_of_peak_at_this_clock", math.nan),
         ERROR: verified.get("relative_error", math.nan),

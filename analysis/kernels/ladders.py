@@ -15,7 +15,7 @@ from .points import ALONE, POSITIVE, RATE
 @dataclass(frozen=True)
 class Ladder(Ranking):
     """`rungs` by step and `peers`: one point each, if possible timed in turn with the peers. `alone`: by name, the
-    points that were timed alone, whose power is their own. `ranked`: the rungs, fastest first."""
+    points that were timed alone, whose energy is known. `ranked`: the rungs, fastest first."""
 
     problem: str
     condition: str

@@ -102,11 +102,11 @@ void insist(const ExperimentInfo& info, const Resolution& cell, const CLI::App& 
 
 int run(RunOptions& options, const CLI::App& app, const std::vector<std::string>& arguments) {
   const ExperimentInfo chosen(options.experiment);
-  if (!options.trace.empty() && chosen.entry().unused_options.contains("trace")) {
-    throw BadInput("--trace", options.trace, no_effect_text(options.experiment));
-  }
-  if (options.common.run.external_worker && chosen.entry().unused_options.contains("external-worker")) {
-    throw BadInput("--external-worker", "true", no_effect_text(options.experiment));
+  for (const auto& [name, value] : {std::pair<std::string, std::string>("trace", options.trace),
+                                    {"external-worker", options.common.run.external_worker ? "true" : ""}}) {
+    if (!value.empty() && chosen.entry().unused_options.contains(name)) {
+      throw BadInput("--" + name, value, no_effect_text(options.experiment));
+    }
   }
   const std::string device = text_of(chosen.axes().value(options.point, "device"));
   options.common.device = device;

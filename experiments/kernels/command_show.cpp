@@ -26,11 +26,9 @@ class Measured {
   };
   struct Setting {
     std::map<std::string, Rung> in_turn, alone;
-    const Rung* find(const std::string& rung) const {
-      for (const auto* rungs : {&in_turn, &alone}) {
-        if (const auto found = rungs->find(rung); found != rungs->end()) return &found->second;
-      }
-      return nullptr;
+    /// The rows in which the rung took turns, or else those in which it was alone.
+    const std::map<std::string, Rung>& with(const std::string& rung) const {
+      return in_turn.contains(rung) ? in_turn : alone;
     }
   };
 
@@ -55,19 +53,20 @@ class Measured {
     static const ExperimentInfo kInfo("kernels");
     std::vector<std::string> lines;
     for (const auto& [axes, setting] : settings_) {
-      const Rung* const found = setting.find(rung);
-      if (found == nullptr) continue;
-      const double rate = median_of(found->rates);
+      const auto& rungs = setting.with(rung);
+      if (!rungs.contains(rung)) continue;
+      const Rung& found = rungs.at(rung);
+      const double rate = median_of(found.rates);
       std::string line = kInfo.text("operations_per_second", rate);
-      if (const Rung* const last = setting.find(before); last != nullptr) {
-        line += fmt::format(", {:.2f} × {}", rate / median_of(last->rates), before);
+      if (const auto last = rungs.find(before); last != rungs.end()) {
+        line += fmt::format(", {:.2f} × {}", rate / median_of(last->second.rates), before);
       }
-      if (!found->shares.empty()) {
-        line += fmt::format(", {:.0f} % of the best peer", 100 * median_of(found->shares));
+      if (!found.shares.empty()) {
+        line += fmt::format(", {:.0f} % of the best peer", 100 * median_of(found.shares));
       }
-      if (!found->of_limit.empty()) line += fmt::format(", {:.0f} % of the limit", 100 * median_of(found->of_limit));
+      if (!found.of_limit.empty()) line += fmt::format(", {:.0f} % of the limit", 100 * median_of(found.of_limit));
       const Values values = kInfo.axes().values(axes);
-      lines.push_back(line + " (" + fmt::format("n = {};", found->rates.size()) +
+      lines.push_back(line + " (" + fmt::format("n = {};", found.rates.size()) +
                       kInfo.settings(values, {"rung", "against", "ladder"}) + ")");
     }
     return lines;
@@ -113,6 +112,7 @@ int show(const std::string& name, const std::string& place) {
     print("changes", rung.text.changes);
     print("why it pays", rung.text.reason);
     print("prediction", rung.text.prediction);
+    print("published", rung.text.measured);
     print("made for", rung.text.design);
     if (!rung.text.repeats) print("note", "its results differ from run to run in the last bits");
     print("unavailable", rung.unavailable());

@@ -22,10 +22,14 @@
 namespace feedrate::kernels {
 namespace {
 
-constexpr std::size_t kMetrics = 3;
-constexpr std::array<const char*, kMetrics> kNames{"dram_read_bytes", "dram_write_bytes", "l2_bytes"};
-constexpr std::array<const char*, kMetrics> kMetricNames{"dram__bytes_read.sum", "dram__bytes_write.sum",
-                                                         "lts__t_bytes.sum"};
+/// A counter's name in rows and in CUPTI, and the bytes that one count stands for.
+struct Metric {
+  const char *name, *counter;
+  double bytes;
+};
+constexpr std::array kMetrics{
+    Metric{"dram_read_bytes", "dram__bytes_read.sum", 1}, Metric{"dram_write_bytes", "dram__bytes_write.sum", 1},
+    Metric{"sm_l2_bytes", "lts__t_sectors_srcunit_tex.sum", 32}, Metric{"l2_bytes", "lts__t_bytes.sum", 1}};
 constexpr std::size_t kMostPasses = 16;
 
 /// The range profiler's functions in CUPTI, which take one struct each.
@@ -56,7 +60,9 @@ struct Profiler {
     return profiler;
   }
   bool complete() const {
-    return library != nullptr && initialize.there() && open_host.there() && enable.there() && decode.there();
+    const auto all = [](const auto&... functions) { return (functions.there() && ...); };
+    return all(initialize, chip_name, open_host, close_host, add_metrics, config_size, config, evaluate, enable,
+               disable, data_size, clear, set_config, start, stop, push, pop, decode);
   }
 };
 
@@ -125,8 +131,8 @@ class Host {
     profiler_.config(&get);
     return image;
   }
-  std::array<double, kMetrics> values(const std::vector<std::uint8_t>& data) {
-    std::array<double, kMetrics> values{};
+  std::array<double, kMetrics.size()> values(const std::vector<std::uint8_t>& data) {
+    std::array<double, kMetrics.size()> values{};
     auto evaluate = sized<CUpti_Profiler_Host_EvaluateToGpuValues_Params>(
         CUpti_Profiler_Host_EvaluateToGpuValues_Params_STRUCT_SIZE);
     evaluate.pHostObject = host_;
@@ -142,7 +148,11 @@ class Host {
 
  private:
   const Profiler& profiler_ = Profiler::instance();
-  std::array<const char*, kMetrics> names_ = kMetricNames;
+  std::array<const char*, kMetrics.size()> names_ = [] {
+    std::array<const char*, kMetrics.size()> names{};
+    for (std::size_t i = 0; i < names.size(); ++i) names[i] = kMetrics[i].counter;
+    return names;
+  }();
   CUpti_Profiler_Host_Object* host_ = nullptr;
 };
 
@@ -170,7 +180,7 @@ class Range {
         sized<CUpti_RangeProfiler_GetCounterDataSize_Params>(CUpti_RangeProfiler_GetCounterDataSize_Params_STRUCT_SIZE);
     size.pRangeProfilerObject = range_;
     size.pMetricNames = host.names();
-    size.numMetrics = kMetrics;
+    size.numMetrics = kMetrics.size();
     size.maxNumOfRanges = 1;
     size.maxNumRangeTreeNodes = 1;
     profiler_.data_size(&size);
@@ -202,10 +212,13 @@ class Range {
     auto decode = sized<CUpti_RangeProfiler_DecodeData_Params>(CUpti_RangeProfiler_DecodeData_Params_STRUCT_SIZE);
     decode.pRangeProfilerObject = range_;
     profiler_.decode(&decode);
+    if (decode.numOfRangeDropped != 0) throw Failure("the profiler dropped the counters");
     return data;
   }
 
  private:
+  /// One pass; ends the range and stops the profiler even if `run` fails, so that it does not slow what follows.
+  /// Returns whether it was the last pass.
   bool pass(const std::function<void()>& run) {
     auto start = sized<CUpti_RangeProfiler_Start_Params>(CUpti_RangeProfiler_Start_Params_STRUCT_SIZE);
     start.pRangeProfilerObject = range_;
@@ -213,13 +226,19 @@ class Range {
     auto push = sized<CUpti_RangeProfiler_PushRange_Params>(CUpti_RangeProfiler_PushRange_Params_STRUCT_SIZE);
     push.pRangeProfilerObject = range_;
     push.pRangeName = "kernel";
-    profiler_.push(&push);
-    run();
     auto pop = sized<CUpti_RangeProfiler_PopRange_Params>(CUpti_RangeProfiler_PopRange_Params_STRUCT_SIZE);
     pop.pRangeProfilerObject = range_;
-    profiler_.pop(&pop);
     auto stop = sized<CUpti_RangeProfiler_Stop_Params>(CUpti_RangeProfiler_Stop_Params_STRUCT_SIZE);
     stop.pRangeProfilerObject = range_;
+    try {
+      profiler_.push(&push);
+      run();
+    } catch (...) {
+      profiler_.pop.result(&pop);
+      profiler_.stop.result(&stop);
+      throw;
+    }
+    profiler_.pop(&pop);
     profiler_.stop(&stop);
     return stop.isAllPassSubmitted != 0;
   }
@@ -236,7 +255,7 @@ std::map<std::string, double> read_counters(const std::function<void()>& run) {
   const std::vector<std::uint8_t> data = Range().read(host, run);
   const auto values = host.values(data);
   std::map<std::string, double> read;
-  for (std::size_t i = 0; i < kMetrics; ++i) read[kNames[i]] = values[i];
+  for (std::size_t i = 0; i < kMetrics.size(); ++i) read[kMetrics[i].name] = kMetrics[i].bytes * values[i];
   return read;
 }
 

@@ -106,7 +106,13 @@ struct Timed {
   std::string name;
   std::unique_ptr<Runner> runner;
   ProductVerdict verdict;
-  unsigned launches = 1;
+  double ns = 0;          ///< estimated time of a launch
+  unsigned launches = 1;  ///< per sample
+
+  QueueKernel queue(std::size_t copies) const {
+    return
+        [runner = runner.get(), copies](Stream& stream, std::size_t number) { runner->queue(stream, number % copies); };
+  }
 };
 
 double median_ns(const std::vector<KernelSample>& samples) {
@@ -175,8 +181,10 @@ class Kernels final : public Experiment {
     };
     if (interrupted()) return stopped();
     MachineMonitor monitor(session_.gpu());
-    const Captured captured(session_);
-    const auto samples = time_all(timed, copies, options);
+    const auto samples = [&] {
+      const Captured captured(session_);
+      return time_all(timed, copies, options);
+    }();
     measured.machine = monitor.stop();
     measured.machine->expects_power_cap = true;  // one large product reaches it, also after a pause
     if (samples.front().empty()) return stopped();
@@ -234,14 +242,23 @@ class Kernels final : public Experiment {
     return names;
   }
 
-  /// Prepares and checks a rung or peer, and adds it if its results are right. Returns what is wrong otherwise.
-  static std::string add_checked(std::vector<Timed>& timed, const std::string& name, Problem& problem,
-                                 std::size_t copies) {
+  /// Prepares and checks a rung or peer, estimates its time, and adds it if its results are right. Returns what is
+  /// wrong otherwise.
+  std::string add_checked(std::vector<Timed>& timed, const std::string& name, Problem& problem, std::size_t copies) {
     Timed made{name, problem.make(name), {}, 1};
     for (const std::size_t copy : {std::size_t{0}, copies - 1}) {
       made.verdict = problem.verify(name, *made.runner, copy);
       if (!made.verdict.wrong.empty()) return made.verdict.wrong;
     }
+    // A graph begins with the same copy of the inputs each time, so it uses all of them equally often. Without a
+    // graph, each sample goes on with the next copy. The estimate is made like the samples, since the calls of a
+    // library may take longer on the host than on the GPU.
+    const bool captured = info_.kind == "cuda";
+    const auto step = static_cast<unsigned>(captured ? copies : 1);
+    made.ns = median_ns(time_kernel(device_, made.queue(copies),
+                                    {.seconds = 0, .warmup = 1, .least = 3, .launches = step, .captured = captured}));
+    made.launches = static_cast<unsigned>(
+        step * std::clamp(std::ceil(kSampleNs / std::max(made.ns, 1.0) / step), 1.0, std::floor(kMostLaunches / step)));
     timed.push_back(std::move(made));
     return "";
   }
@@ -251,19 +268,9 @@ class Kernels final : public Experiment {
     const RunSettings& settings = session_.settings();
     std::vector<TimedKernel> kernels;
     double longest = 0;
-    for (Timed& each : timed) {
-      const auto queue = [&each, copies](Stream& stream, std::size_t number) {
-        each.runner->queue(stream, number % copies);
-      };
-      const double ns = median_ns(time_kernel(device_, queue, {.seconds = 0, .warmup = 1, .least = 3}));
-      // A graph begins with the same copy of the inputs each time, so it uses all of them equally often. Without a
-      // graph, each sample goes on with the next copy.
-      const auto step = static_cast<double>(info_.kind == "cuda" ? copies : 1);
-      const double most = std::floor(kMostLaunches / step);
-      each.launches =
-          static_cast<unsigned>(step * std::clamp(std::ceil(kSampleNs / std::max(ns, 1.0) / step), 1.0, most));
-      kernels.push_back({queue, each.launches});
-      longest = std::max(longest, ns * each.launches);
+    for (const Timed& each : timed) {
+      kernels.push_back({each.queue(copies), each.launches});
+      longest = std::max(longest, each.ns * each.launches);
     }
     const double warmup_ns = 1e9 * settings.warmup_seconds / static_cast<double>(kernels.size());
     KernelTiming timing{.seconds = settings.seconds,
@@ -304,11 +311,10 @@ class Kernels final : public Experiment {
       if (ratios.empty()) continue;
       const double share = median_of(ratios);
       if (best == 0 || share < best) best = share;
-      measured.details["peers"][timed[i].name] = {{"time_ns", median_ns(samples[i])},
-                                                  {"share", share},
-                                                  {"error", timed[i].verdict.error},
-                                                  {"samples", describe(samples[i])},
-                                                  {"chosen", timed[i].runner->chosen()}};
+      measured.details["peers"][timed[i].name] = {
+          {"time_ns", median_ns(samples[i])}, {"share", share},
+          {"error", timed[i].verdict.error},  {"launches_per_sample", timed[i].launches},
+          {"samples", describe(samples[i])},  {"chosen", timed[i].runner->chosen()}};
     }
     if (best != 0) measured.numbers["share_of_best_peer"] = best;
     measured.details["samples"] = std::move(described);
@@ -321,22 +327,23 @@ class Kernels final : public Experiment {
     if (const auto chosen = timed.front().runner->chosen(); !chosen.empty()) measured.details["chosen"] = chosen;
   }
 
-  /// What moved while each of them ran once more: after the timing, since reading the counters takes long.
+  /// Bytes that each of them moves in one launch. Read after the timing, because the profiler delays launches.
   void add_counters(std::vector<Timed>& timed, std::size_t copies, double ns, Measurement& measured) {
     const auto stream = device_.stream();
     std::size_t number = 0;
-    try {
-      for (Timed& each : timed) {
-        const auto run = [&] {
-          each.runner->queue(*stream, number++ % copies);
-          stream->synchronize();
-        };
-        run();  // so that the cache holds what a run leaves there
-        Json& details = each.name == timed.front().name ? measured.details : measured.details["peers"][each.name];
+    for (Timed& each : timed) {
+      const auto run = [&] {
+        each.runner->queue(*stream, number++ % copies);
+        stream->synchronize();
+      };
+      run();  // so that the cache holds what a run leaves there
+      Json& details = &each == timed.data() ? measured.details : measured.details["peers"][each.name];
+      try {
         details["counters"] = read_counters(run);
+      } catch (const Failure& failure) {
+        measured.details["counters_missing"] = each.name + ": " + failure.what();
+        break;
       }
-    } catch (const Failure& failure) {
-      measured.details["counters_missing"] = failure.what();
     }
     if (!measured.details.contains("counters")) return;
     const Json& counters = measured.details["counters"];
@@ -382,6 +389,7 @@ Json members() {
                        {"repeats", rung.text.repeats},
                        {"reason", rung.text.reason},
                        {"prediction", rung.text.prediction},
+                       {"measured", rung.text.measured},
                        {"design", rung.text.design}});
     }
   }

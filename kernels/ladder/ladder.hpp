@@ -27,6 +27,8 @@ struct RungText {
   std::string changes = {};     ///< what differs from the rung before
   std::string reason = {};      ///< why that pays
   std::string prediction = {};  ///< what was expected before it was measured
+  std::string measured = {};    ///< what it was: the machine, the problem, the rate and gain; a test checks it against
+                                ///< the published page
   std::string design = {};      ///< the point that it is made for, as axes: "m=8192 n=8192 k=8192"
   bool is_peer() const { return step == 0; }
 };

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <sstream>
 #include <string_view>
 #include <utility>
@@ -20,17 +21,17 @@
 namespace feedrate::ladder {
 namespace {
 
-constexpr const char* kFirstModule = "python_peer";
+constexpr const char *kFirstModule = "python_peer", *kVariable = "FEEDRATE_PEERS_PYTHON";
 
-/// Text as a Python literal.
+/// Text in UTF-8 as a Python expression.
 std::string literal_of(std::string_view text) {
-  std::string made = "'";
+  std::string made = "b'";
   for (const char c : text) {
     const auto code = static_cast<unsigned char>(c);
     const bool plain = code >= ' ' && code < 0x7F && c != '\'' && c != '\\';
     made += plain ? std::string(1, c) : fmt::format("\\x{:02x}", code);
   }
-  return made + "'";
+  return made + "'.decode()";
 }
 
 std::string_view source_of(std::string_view module) {
@@ -42,13 +43,22 @@ std::string_view source_of(std::string_view module) {
 
 /// The interpreter whose packages are used, as it describes itself. Finding it starts no interpreter in this process.
 struct Interpreter {
-  std::string why_not;  ///< why there is none; empty if there is one
+  std::string why_not;  ///< why it cannot be used; empty if it can
   std::string library, home, program, paths;
   std::vector<std::string> folders;  ///< of `paths`, which is a Python list
 
+  /// Throws BadInput if kVariable names a program that cannot be used.
   static const Interpreter& instance() {
     static const Interpreter found;
+    if (const char* const named = std::getenv(kVariable); named != nullptr && !found.why_not.empty()) {
+      throw BadInput(std::string("$") + kVariable, named, "a Python with its shared library; " + found.why_not);
+    }
     return found;
+  }
+  /// By its path, and then by its name: Debian's own Python names a folder in which the library is not.
+  void* open(int flags) const {
+    void* const by_path = dlopen(library.c_str(), flags);
+    return by_path != nullptr ? by_path : dlopen(std::filesystem::path(library).filename().c_str(), flags);
   }
 
  private:
@@ -57,7 +67,7 @@ struct Interpreter {
       why_not = "this process already runs Python";
       return;
     }
-    const char* const named = std::getenv("FEEDRATE_PEERS_PYTHON");
+    const char* const named = std::getenv(kVariable);
     program = named == nullptr ? "python3" : named;
     std::string words;
     for (const char c : program) words += c == '\'' ? "'\\''" : std::string(1, c);
@@ -75,9 +85,12 @@ struct Interpreter {
     for (std::string* each : {&library, &home, &executable, &paths}) std::getline(lines, *each);
     for (std::string folder; std::getline(lines, folder);) folders.push_back(folder);
     if (folders.empty()) {
-      why_not = fmt::format("there is no Python: {} did not run", program);
-    } else if (!library.ends_with(".so") && library.find(".so.") == library.npos) {
-      why_not = fmt::format("{} has no shared library libpython", program);
+      why_not = fmt::format("{} did not run", program);
+    } else if (void* const opened = open(RTLD_LAZY | RTLD_LOCAL); opened != nullptr) {
+      dlclose(opened);
+    } else {
+      const char* const reason = dlerror();
+      why_not = fmt::format("its shared library cannot be loaded: {}", reason == nullptr ? library : reason);
     }
     program = executable;
   }
@@ -112,17 +125,10 @@ class Python {
 
   void start(const Interpreter& python) {
     if (!python.why_not.empty()) throw Failure(python.why_not);
-    // By its name first: Debian's own Python names a folder in which the library is not. Global, since the packages'
-    // own libraries need its symbols.
-    const std::string name = std::filesystem::path(python.library).filename();
-    void* library = nullptr;
-    for (const std::string& file : {python.library, name}) {
-      if (library == nullptr) library = dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL);
-    }
-    if (library == nullptr) throw Failure(fmt::format("{} cannot be loaded; install it", name));
+    void* const library = python.open(RTLD_NOW | RTLD_GLOBAL);  // the packages' own libraries need its symbols
     const auto find = [&]<class Function>(const char* symbol, Function*& function) {
       function = reinterpret_cast<Function*>(dlsym(library, symbol));
-      if (function == nullptr) throw Failure(fmt::format("{} lacks {}", name, symbol));
+      if (function == nullptr) throw Failure(fmt::format("{} lacks {}", python.library, symbol));
     };
     void (*initialize)(int) = nullptr;
     int (*run)(const char*) = nullptr;
@@ -130,10 +136,11 @@ class Python {
     find("Py_InitializeEx", initialize);
     find("PyRun_SimpleString", run);
     find("PyEval_SaveThread", release);
-    const bool given = std::getenv("PYTHONHOME") != nullptr;
-    if (!given) setenv("PYTHONHOME", python.home.c_str(), 1);
+    const char* const given = std::getenv("PYTHONHOME");
+    const std::optional<std::string> before = given == nullptr ? std::nullopt : std::optional<std::string>(given);
+    setenv("PYTHONHOME", python.home.c_str(), 1);
     initialize(0);  // without signal handlers
-    if (!given) unsetenv("PYTHONHOME");
+    before ? setenv("PYTHONHOME", before->c_str(), 1) : unsetenv("PYTHONHOME");
     const std::string code = fmt::format(
         "import ctypes, sys, types\nsys.path[:] = {}\nsys.executable = {}\n"
         "first = sys.modules[{}] = types.ModuleType({})\nexec({}, first.__dict__)\n"
@@ -155,38 +162,39 @@ class Python {
 
 std::string PythonPeer::missing(const std::string& package) {
   const Interpreter& python = Interpreter::instance();
-  if (!python.why_not.empty()) return python.why_not + "; FEEDRATE_PEERS_PYTHON names another one";
+  if (!python.why_not.empty()) {
+    return fmt::format("Python cannot be used: {}; install libpython3-dev, or set {} to another Python", python.why_not,
+                       kVariable);
+  }
   for (const std::string& folder : python.folders) {
     std::error_code ignored;
     if (std::filesystem::exists(std::filesystem::path(folder) / package / "__init__.py", ignored)) return "";
   }
-  return fmt::format("{} has no package {}: install it from PyPI, or name another Python in FEEDRATE_PEERS_PYTHON",
-                     python.program, package);
+  return fmt::format("{} has no package {}: install it from PyPI, or set {} to another Python", python.program, package,
+                     kVariable);
 }
 
 PythonPeer::PythonPeer(const std::string& module, const std::string& arguments) {
-  static std::uint64_t created = 0;
   Python& python = Python::instance();
   python.evaluate(fmt::format("load({}, {})", literal_of(module), literal_of(source_of(module))));
-  name_ = fmt::format("peers[{}]", ++created);
-  python.evaluate(fmt::format("peers.__setitem__({}, modules[{}].Peer({}))", created, literal_of(module), arguments));
+  number_ = python.evaluate(fmt::format("add(modules[{}].Peer({}))", literal_of(module), arguments));
 }
 
 PythonPeer::~PythonPeer() {
   try {
-    Python::instance().evaluate(fmt::format("peers.pop({})", name_.substr(6, name_.size() - 7)));
+    Python::instance().evaluate("peers.pop(" + number_ + ")");
   } catch (const Failure&) {  // nothing depends on it
   }
 }
 
 std::string PythonPeer::call(const std::string& method, const std::string& arguments) const {
-  return Python::instance().evaluate(fmt::format("{}.{}({})", name_, method, arguments));
+  return Python::instance().evaluate(fmt::format("peers[{}].{}({})", number_, method, arguments));
 }
 
 std::map<std::string, std::string> PythonPeer::chosen() const {
   std::map<std::string, std::string> found;
   std::istringstream lines(Python::instance().evaluate(
-      fmt::format("'\\n'.join(f'{{key}}={{value}}' for key, value in {}.chosen.items())", name_)));
+      fmt::format("'\\n'.join(f'{{key}}={{value}}' for key, value in peers[{}].chosen.items())", number_)));
   for (std::string line; std::getline(lines, line);) {
     const std::size_t end = line.find('=');
     found[line.substr(0, end)] = line.substr(end + 1);

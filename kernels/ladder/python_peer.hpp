@@ -14,7 +14,7 @@ namespace feedrate::ladder {
 class PythonPeer {
  public:
   /// Why modules that import `package` cannot run here; empty if they can. The interpreter is `python3`, or the one
-  /// that FEEDRATE_PEERS_PYTHON names, with its packages.
+  /// that FEEDRATE_PEERS_PYTHON names, with its packages. Throws BadInput if that variable names none that can be used.
   static std::string missing(const std::string& package);
 
   /// Starts Python if this is the first peer, and creates `module.Peer(arguments)`; the arguments are Python
@@ -30,7 +30,7 @@ class PythonPeer {
   std::map<std::string, std::string> chosen() const;
 
  private:
-  std::string name_;
+  std::string number_;  // in the dictionary `peers` of python_peer.py
 };
 
 /// A matrix as arguments of Memory in python_peer.py.

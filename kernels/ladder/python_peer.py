@@ -56,7 +56,17 @@ def load(name, source):
         raise
 
 
-scope = {"load": load, "Memory": Memory, "modules": sys.modules, "peers": {}}
+peers = {}
+
+
+def add(peer):
+    """Keeps the peer, and returns its number in `peers`."""
+    number = max(peers, default=0) + 1
+    peers[number] = peer
+    return number
+
+
+scope = {"add": add, "load": load, "Memory": Memory, "modules": sys.modules, "peers": peers}
 
 
 @ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t)

@@ -72,8 +72,8 @@ using MatmulRegistration = Registration<MatmulRung>;
 inline const Launchable& launchable(const Launchable& launch) { return launch; }
 inline const Launchable& launchable(const std::unique_ptr<Launchable>& launch) { return *launch; }
 
-/// A rung whose products are one launch each: `launch(shape, data)` returns it, or a pointer to it. `early`: the kernel
-/// itself waits for the kernels before it, and its blocks may take their places before those have ended.
+/// A rung whose products are one launch each: `launch(shape, data)` returns it, or a pointer to it. `early`: it is
+/// launched while the kernels before it may still run, and itself waits for them.
 template <class Launch>
 std::function<std::unique_ptr<Matmul>(const MatmulShape&, Device&)> launched(Launch launch, bool early = false) {
   class Launched final : public Matmul {

@@ -24,7 +24,8 @@ __device__ inline void arrive(Barrier& barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];\n" ::"r"(shared_address(&barrier)) : "memory");
 }
 /// Arrives at the same barrier of another block of the cluster, after reads of shared memory. It publishes no writes:
-/// an arrival with release semantics at the scope of the cluster waits for the whole GPU's memory, every time.
+/// an arrival with release semantics at the scope of the cluster waits for the whole GPU's memory, every time. Writes
+/// to the stage may come before it if TMA has read them, because a copy that has read a write comes after it.
 __device__ inline void arrive_after_reads(Barrier& barrier, unsigned block) {
   asm volatile(
       "{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\n"
@@ -69,12 +70,6 @@ struct Cursor {
 __device__ inline void synchronize_warpgroup(unsigned number) {
   asm volatile("barrier.sync.aligned %0, 128;\n" ::"r"(number) : "memory");
 }
-
-/// Lets the blocks of the next kernel in the stream take free places, if it was launched to begin early (PTX ISA,
-/// "griddepcontrol").
-__device__ inline void begin_next_kernel() { asm volatile("griddepcontrol.launch_dependents;\n" ::: "memory"); }
-/// Waits until the kernels before this one have ended, and their writes are visible.
-__device__ inline void await_kernels_before() { asm volatile("griddepcontrol.wait;\n" ::: "memory"); }
 
 /// This block's place in its cluster.
 __device__ inline unsigned cluster_rank() {

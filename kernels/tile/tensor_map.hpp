@@ -1,6 +1,8 @@
 #pragma once
 #include <cuda.h>
 
+#include <cstdint>
+
 #include "kernels/ladder/matrix.hpp"
 
 namespace feedrate::tile {
@@ -9,8 +11,9 @@ namespace feedrate::tile {
 /// conflicts.
 inline constexpr unsigned kBoxRow = 128;
 
-/// What the L2 cache fetches from DRAM at once for a copy. 256 bytes also bring what the copy of the next box along the
-/// rows needs; without use for them they are traffic that moves nothing.
+/// Number of bytes that the L2 cache fetches from DRAM at once for a copy. Half of 256 bytes belong to the next box
+/// along the rows. If a copy brings several of these boxes, such fetches only add traffic between the halves of the
+/// cache.
 enum class Fetch : std::uint8_t { bytes_128, bytes_256 };
 
 /// Describes a batch of matrices for TMA copies of boxes of `rows` rows × kBoxRow bytes, swizzled by 128 bytes. Reads

@@ -125,8 +125,8 @@ def test_figures_of_kernels_are_drawn(read, narrow):
     assert not {"cublas", "cublaslt"} & set(by_title(by_rung, "fp32").get_legend_handles_labels()[1])
     roofs = [line for line in by_title(roofline, "bf16").lines if line.get_label() == "limit"]
     (flat,), (sloped, cache) = ([line for line in roofs if (len(set(line.get_ydata())) == 1) == level] for level in (True, False))
-    assert flat.get_ydata()[0] == 800e12 and sloped.get_xdata()[1] == flat.get_xdata()[0] == pytest.approx(200)  # the ridge
-    assert cache.get_xdata()[1] == pytest.approx(160) and cache.get_ydata()[1] == 800e12
+    assert flat.get_ydata()[0] == 800e12 and sloped.get_xdata()[1] == pytest.approx(200)  # the ridge
+    assert cache.get_xdata()[1] == flat.get_xdata()[0] == pytest.approx(160) and cache.get_ydata()[1] == 800e12
     texts = {text.get_text() for text in by_title(roofline, "bf16").texts}
     assert texts == {"tensor bf16", "DRAM copy", "L2 read", "8", "11", "13"}
     curves = {line.get_label(): list(line.get_ydata()) for line in error.figure.axes[0].lines}

@@ -280,6 +280,49 @@ def test_rungs_of_a_spec_are_registered_for_its_device(name, device):
     assert named and named <= known
 
 
+# --- what the sources say was measured
+
+MEASURED = re.compile(
+    r"(?P<machine>\w+), (?P<problem>.+): (?P<rate>[\d.]+ [GT]/s)(, (?P<gain>[\d.]+) times (?P<before>\w+))?"
+    r", (?P<share>[\d.]+) of the best library"
+)
+PAGES = {"H200": "experiments/kernels/results.md"}
+
+
+def published(page: str, problem: str) -> dict[str, list[str]]:
+    """The cells of a published ladder by rung."""
+    table = page.partition(f"**Ladder {problem}**")[2].partition("\n**Ladder ")[0]
+    lines = [line.strip("|").split(" | ") for line in table.splitlines() if re.match(r"\| \d+\. ", line)]
+    return {cells[0].split(". ")[1].strip(): cells for cells in lines}
+
+
+def said() -> dict[str, str]:
+    """What each rung's file says was measured; the text may consist of several literals."""
+    texts = {}
+    for path in sorted((ROOT / "kernels").glob("*/*/*.c*")):
+        found = re.search(r"\.measured =((?:\s*\"[^\"]*\")+)", path.read_text())
+        if found:
+            texts[f"{path.parts[-3]}/{path.stem}"] = "".join(re.findall(r'"([^"]*)"', found[1]))
+    return texts
+
+
+@pytest.mark.parametrize("file, text", said().items())
+def test_measured_figures_in_the_sources_are_the_published_ones(file, text):
+    known = MEASURED.fullmatch(text)
+    assert known, text
+    rung = file.partition("/")[2]
+    cells = published((ROOT / PAGES[known["machine"]]).read_text(), known["problem"])[rung]
+    gain = f"{known['gain']} (" if known["gain"] else "—"
+    assert cells[2].startswith(f"{known['rate']} (") and cells[3].startswith(gain)
+    assert cells[5].startswith(f"{known['share']} (")
+
+
+def test_every_rung_for_a_gpu_says_what_was_measured():
+    rungs = {f"{path.parts[-3]}/{path.stem}" for folder in ("cuda", "hopper") for path in (ROOT / "kernels").glob(f"*/{folder}/*.c*")
+             if ".step = " in path.read_text()}  # fmt: skip
+    assert len(rungs) == 20 and rungs == {file for file in said() if not file.startswith("cpu")}
+
+
 def test_share_and_energy_are_stored_in_rows_as_the_catalogue_says():
     known = catalogue.merged([kernels_rows.CATALOGUE]).experiment("kernels")
     row, alone = kernels(peers=PEERS), kernels(against="alone")

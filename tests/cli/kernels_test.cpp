@@ -50,11 +50,17 @@ TEST_F(KernelsCommand, RungIsComparedWithAnotherOneInTurn) {
   EXPECT_FALSE(product({"--rung", "cpu_packed", "--against", "alone"}).at("details").contains("peers"));
 }
 
-TEST_F(KernelsCommand, AbsentLibrariesAreNamedWithTheirReason) {
-  const Environment none{{"FEEDRATE_OPENBLAS", "/none.so"}, {"FEEDRATE_PEERS_PYTHON", "/none/python"}};
-  ASSERT_EQ(feedrate({"kernels", "show", "matmul"}, none), 0) << err_;
+TEST_F(KernelsCommand, UnusableLibrariesOfVariablesAreRejected) {
+  EXPECT_EQ(feedrate({"kernels", "show", "matmul"}, {{"FEEDRATE_OPENBLAS", "/none.so"}}), 2);
+  EXPECT_NE(err_.find("$FEEDRATE_OPENBLAS: invalid value '/none.so'; allowed: the shared library of"),
+            std::string::npos)
+      << err_;
+  ASSERT_EQ(feedrate({"kernels", "show", "matmul"}), 0) << err_;
   if (out_.find("peer pytorch") == std::string::npos) GTEST_SKIP() << "this build has no peers for GPUs";
-  EXPECT_NE(out_.find("there is no Python: /none/python did not run;"), std::string::npos) << out_;
+  EXPECT_EQ(feedrate({"kernels", "show", "matmul"}, {{"FEEDRATE_PEERS_PYTHON", "/none/python"}}), 2);
+  EXPECT_NE(err_.find("$FEEDRATE_PEERS_PYTHON: invalid value '/none/python'; allowed: a Python with its shared"),
+            std::string::npos)
+      << err_;
 }
 
 TEST_F(KernelsCommand, LinearLayerIsMeasured) {

@@ -32,7 +32,7 @@ def test_interrupted_installation_is_retried(tmp_path, breaks, installed, tries)
 def test_every_variable_that_the_program_reads_is_accepted_and_explained():
     folders = ("common", "kernels", "libraries", "variants", "experiments")
     sources = [path for folder in folders for path in (SOURCE / folder).rglob("*.[ch]pp")]
-    read = {name for path in sources for name in re.findall(r'getenv\("(FEEDRATE_\w+)"', path.read_text())}
+    read = {name for path in sources for name in re.findall(r'(?:getenv\(|kVariable = )"(FEEDRATE_\w+)"', path.read_text())}
     accepted = set(re.findall(r'"(FEEDRATE_\w+)"', (SOURCE / "experiments/cli/sources.cpp").read_text()))
     explained = set(re.findall(r"`(FEEDRATE_\w+)`", (SOURCE / "experiments/reference.md").read_text()))
     assert {"FEEDRATE_OPENBLAS", "FEEDRATE_REDIS_SERVER"} <= read <= accepted

@@ -43,13 +43,13 @@ def draw(results: Results, narrow: bool) -> Drawing | None:
 def _panel(axes: Axes, results: Results, some: pd.DataFrame, looks: dict) -> None:
     axes.set(xscale="log", yscale="log", xlabel="operations per byte", ylabel="operations per second")
     known = roofline.roofs(results, some)
-    slowest = next(iter(known.memory.values()), math.nan)
+    slowest, fastest = min(known.memory.values(), default=math.nan), max(known.memory.values(), default=math.nan)
     ridges = [rate / slowest for rate in known.arithmetic.values() if slowest > 0]
     x = [*some[PER_BYTE], *ridges]
     left, right = min(x) / ROOM, max(x) * ROOM
     limit = {"color": LIMIT_COLOUR, "linewidth": 1.1, "zorder": 1, "label": "limit"}
     for place, (name, rate) in enumerate(sorted(known.arithmetic.items(), key=lambda one: -one[1])):
-        begin = max(left, rate / slowest) if slowest > 0 else left
+        begin = max(left, rate / fastest) if fastest > 0 else left
         axes.plot([begin, right], [rate, rate], **limit)
         _name(axes, units.words(name), (right, rate), (0, -11 if place else 4), "right")
     for place, (name, rate) in enumerate(known.memory.items() if known.arithmetic else ()):

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <mutex>
 #include <thread>
 #include <utility>
 
@@ -11,29 +12,41 @@
 namespace feedrate {
 namespace {
 
-/// Clock and power of the GPU. A reading takes longer than many kernels, so the GPU is read at most every 10 ms.
+/// Clock, power and energy of the GPU, read every 10 ms. A reading takes milliseconds, so a thread of its own reads,
+/// and the GPU does not idle meanwhile.
 class Watch {
  public:
-  explicit Watch(const GpuSource& source) : source_(source) {}
+  explicit Watch(const GpuSource& source) {
+    if (!source) return;
+    last_ = source(false);
+    thread_ = std::jthread([this, source](const std::stop_token& stop) {
+      while (!stop.stop_requested()) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        auto read = source(false);
+        const auto now = now_ns();
+        const std::scoped_lock lock(mutex_);
+        last_ = std::move(read);
+        read_ns_ = now;
+      }
+    });
+  }
   void note(KernelSample& sample) {
-    constexpr std::uint64_t kPeriodNs = 10'000'000;
-    if (!source_) return;
-    if (const auto now = now_ns(); now - asked_ns_ >= kPeriodNs) {
-      last_ = source_(false);
-      asked_ns_ = now;
-      if (last_) sample.energy_j = last_->energy_j;
-    }
+    const std::scoped_lock lock(mutex_);
     if (!last_) return;
     sample.sm_clock_mhz = last_->sm_clock_mhz;
     sample.power_w = last_->power_w;
     sample.temperature_c = last_->temperature_c;
     sample.clock_reasons = last_->clock_reasons.value_or(0);
+    if (read_ns_ == noted_ns_) return;
+    sample.energy_j = last_->energy_j;
+    sample.energy_at_ns = noted_ns_ = read_ns_;
   }
 
  private:
-  const GpuSource& source_;
+  std::mutex mutex_;
   std::optional<GpuSample> last_;
-  std::uint64_t asked_ns_ = 0;
+  std::uint64_t read_ns_ = 0, noted_ns_ = 0;
+  std::jthread thread_;  // declared last because it uses all of the above
 };
 
 Json range_of(std::vector<double> values) {
@@ -94,19 +107,19 @@ std::vector<KernelSample> time_kernel(Device& device, const QueueKernel& launch,
 }
 
 std::optional<double> energy_of_launch(const std::vector<KernelSample>& samples, unsigned launches) {
-  std::optional<double> known, first_j, last_j;
-  std::size_t first = 0, last = 0;
+  constexpr std::uint64_t kLeastNs = 150'000'000;
+  std::vector<std::size_t> moves;  // samples at whose reading the counter had moved
+  std::optional<double> known;
   for (std::size_t i = 0; i < samples.size(); ++i) {
     const auto& energy = samples[i].energy_j;
     if (!energy) continue;
-    if (known && *energy != *known) {
-      if (!first_j) first_j = energy, first = i;
-      last_j = energy, last = i;
-    }
+    if (known && *energy != *known) moves.push_back(i);
     known = energy;
   }
-  if (!first_j || last == first) return std::nullopt;
-  return (*last_j - *first_j) / static_cast<double>((last - first) * launches);
+  if (moves.empty()) return std::nullopt;
+  const KernelSample &first = samples[moves.front()], &last = samples[moves.back()];
+  if (last.energy_at_ns - first.energy_at_ns < kLeastNs) return std::nullopt;
+  return (*last.energy_j - *first.energy_j) / static_cast<double>((moves.back() - moves.front()) * launches);
 }
 
 Json describe(const std::vector<KernelSample>& samples) {

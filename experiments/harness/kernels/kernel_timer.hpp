@@ -27,7 +27,8 @@ struct KernelTiming {
 struct KernelSample {
   double ns = 0;  ///< time of one launch, from events around the sample
   std::optional<double> sm_clock_mhz, power_w, temperature_c;
-  std::optional<double> energy_j;   ///< the GPU's counter, if it was read after this sample
+  std::optional<double> energy_j;   ///< the GPU's counter, if it was read again since the sample before
+  std::uint64_t energy_at_ns = 0;   ///< when it was read
   std::uint64_t clock_reasons = 0;  ///< bits of `clock_reason`; 0 if unknown
 };
 
@@ -48,7 +49,7 @@ std::vector<std::vector<KernelSample>> time_in_turn(
     const std::function<bool()>& stop = [] { return false; });
 
 /// Times launches of one kernel with events around them. With `captured`, launches 0 to `launches` - 1 are captured
-/// once and replayed. `watched` is read between samples, at most every 10 ms. The time of a single launch of a few
+/// once and replayed. `watched` is read by another thread, every 10 ms. The time of a single launch of a few
 /// microseconds includes part of the host's latency; use `captured` or several `launches` for such kernels. Timing ends
 /// early when `stop` returns true. Throws Failure if the device reports an error.
 std::vector<KernelSample> time_kernel(
@@ -56,9 +57,9 @@ std::vector<KernelSample> time_kernel(
     const std::function<bool()>& stop = [] { return false; });
 
 /// Energy of one launch in joules, from samples of one kernel that was timed alone, with `launches` per sample. The
-/// GPU's counter moves in steps, so the energy is that between two readings at which it had just moved: the first and
-/// the last ones. Power that NVML reports would not do: it is the mean of the last second. Empty if the counter moved
-/// only once.
+/// GPU's counter moves in steps. The result is the difference of its values at the first and the last reading at which
+/// it had just moved. Each of these times is uncertain by one reading (10 ms), so the result is empty if they are less
+/// than 150 ms apart. NVML's power would be wrong, because it is the mean of the last second.
 std::optional<double> energy_of_launch(const std::vector<KernelSample>&, unsigned launches);
 
 /// For a row's `details`: the number of samples, with the range and median of their clock, power and temperature, and

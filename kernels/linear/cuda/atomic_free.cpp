@@ -14,6 +14,8 @@ const LinearRegistration registered(
          .reason = "the results need not be written, read and written again; additions in a fixed order repeat "
                    "bit for bit and wait for no other thread",
          .prediction = "6 times naive; the gradient of the bias has only one thread per column",
+         .measured = "H200, linear fp32, rows 4096, in_features 1024, out_features 1024: 1.22 T/s, 2.05 times naive, "
+                     "0.0273 of the best library",
          .design = "rows=4096 in-features=1024 out-features=1024"},
         {.forward = "coalesced", .input = "coalesced", .weight = "coalesced", .bias = sum_columns_by_threads},
         {Element::fp32}));

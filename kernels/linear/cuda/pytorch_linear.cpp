@@ -38,8 +38,8 @@ const LinearRegistration registered(
     {.text = {.changes = "PyTorch's eager mode: the operators that autograd runs for linear and gelu"},
      .unavailable = [] { return PythonPeer::missing("torch"); },
      .why_unsupported = [](const LinearShape& shape, const DeviceInfo&) -> std::string {
-       if (!shape.gelu) return "the peer pytorch computes --activation gelu";
-       return shape.element == Element::fp8 ? "the peer pytorch does not compute with fp8" : "";
+       if (!shape.gelu) return "--activation none: the peer pytorch computes gelu";
+       return shape.element == Element::fp8 ? "--dtype fp8: the peer pytorch does not compute with it" : "";
      },
      .precision =
          [](const LinearShape& shape) {

@@ -19,17 +19,20 @@ __global__ void coalesced_kernel(Fp32Product product) {
 
 const MatmulRegistration registered(
     "coalesced",
-    fp32_rung("coalesced",
-              {.step = 2,
-               .changes = "the threads of a warp compute one row instead of one column",
-               .reason = "a warp's loads of B and its stores are one cache line each, and its loads of A are "
-                         "one word",
-               .prediction = "6 to 8 times naive; every multiply-add still needs two loads",
-               .design = "m=4096 n=4096 k=4096 layout=nn"},
-              [](const MatmulShape& shape, const MatmulData& data) {
-                return KernelLaunch(coalesced_kernel, {tiles_of(shape, kRows, kColumns), {kColumns, kRows}}, nullptr,
-                                    fp32_product(shape, data));
-              }));
+    fp32_rung(
+        "coalesced",
+        {.step = 2,
+         .changes = "the threads of a warp compute one row instead of one column",
+         .reason = "a warp's loads of B and its stores are one cache line each, and its loads of A are "
+                   "one word",
+         .prediction = "6 to 8 times naive; every multiply-add still needs two loads",
+         .measured =
+             "H200, matmul fp32, 4096 × 4096 × 4096, layout nn: 6.24 T/s, 12.5 times naive, 0.122 of the best library",
+         .design = "m=4096 n=4096 k=4096 layout=nn"},
+        [](const MatmulShape& shape, const MatmulData& data) {
+          return KernelLaunch(coalesced_kernel, {tiles_of(shape, kRows, kColumns), {kColumns, kRows}}, nullptr,
+                              fp32_product(shape, data));
+        }));
 
 }  // namespace
 }  // namespace feedrate::ladder::coalesced

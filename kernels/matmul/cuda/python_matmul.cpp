@@ -29,11 +29,16 @@ class PythonMatmul final : public Matmul {
 MatmulRung python_matmul(const std::string& module, const std::string& package, const std::string& changes,
                          std::function<std::string(const MatmulShape&, const DeviceInfo&)> why_unsupported) {
   return {.text = {.changes = changes},
-          .unavailable = [package] { return PythonPeer::missing(package); },
+          .unavailable =
+              [package] {
+                return first_of({PythonPeer::missing("torch"), PythonPeer::missing(package)});
+              },
           .why_unsupported = [own = std::move(why_unsupported)](const MatmulShape& shape,
                                                                 const DeviceInfo& device) -> std::string {
-            if (shape.epilogue != Epilogue::none) return "the peers in Python have no epilogue";
-            if (shape.scale != 1) return "the peers in Python have no scale";
+            if (shape.epilogue != Epilogue::none) {
+              return fmt::format("--epilogue {}: the peers in Python compute none", text_of(shape.epilogue));
+            }
+            if (shape.scale != 1) return fmt::format("--scale {}: the peers in Python compute 1", shape.scale);
             if (shape.element == Element::fp8 && device.capability < 89) {
               return "fp8 needs compute capability 8.9 or more";
             }

@@ -3,7 +3,7 @@
 
 namespace feedrate::ladder {
 
-/// A peer in Python, which needs `package`. Its module has the class
+/// A peer in Python, which needs PyTorch and `package`. Its module has the class
 ///     Peer(dtype, left_transposed, right_transposed)
 /// with the method queue(stream, left, right, result), which takes the address of the stream and a Memory per matrix.
 MatmulRung python_matmul(const std::string& module, const std::string& package, const std::string& changes,

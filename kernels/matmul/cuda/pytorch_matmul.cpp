@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "kernels/matmul/cuda/python_matmul.hpp"
 
 /// PyTorch's matrix product (pytorch_matmul.py).
@@ -6,8 +8,10 @@ namespace {
 
 std::string why_unsupported(const MatmulShape& shape, const DeviceInfo&) {
   if (shape.element != Element::fp8) return "";
-  if (shape.batch > 1) return "PyTorch multiplies fp8 without batches";
-  if (shape.n % 16 != 0 || shape.k % 16 != 0) return "PyTorch multiplies fp8 with n and k that are multiples of 16";
+  if (shape.batch > 1) return fmt::format("--batch {}: PyTorch multiplies fp8 with --batch 1", shape.batch);
+  if (shape.n % 16 != 0 || shape.k % 16 != 0) {
+    return fmt::format("--n {} --k {}: PyTorch multiplies fp8 with multiples of 16", shape.n, shape.k);
+  }
   return first_of({needs_layouts(shape, "pytorch", {Layout::nt}), needs_alignment(shape, "pytorch", 16)});
 }
 

@@ -75,6 +75,8 @@ class Peer:
                 )
             except (triton.OutOfResources, triton.CompilationError) as error:
                 self.chosen["failed"] = f"{config}: {error}".splitlines()[0]
+        if not times:
+            raise RuntimeError(f"no configuration works; {self.chosen['failed']}")
         self.chosen["configurations"] = f"the fastest of {len(times)}"
         return min(times, key=times.get)
 

@@ -228,9 +228,9 @@ __device__ __forceinline__ void load_stages(std::byte* stages, StageBarriers<Sha
 }
 
 /// Multiplies the stages of one tile, from `cursor` on. `rows`: byte of this warpgroup's rows in the left tile.
-/// `leave(stage)` is called by all threads when a stage's products have ended; for the last stage not here, but during
-/// the first products of the next tile. Until then that stage is `held`; -1: none is, as before the first tile. Sums
-/// that have only one turn are taken at once, and then no stage is held.
+/// `leave(stage)` is called by all threads when a stage's products have ended. The last stage is only left during the
+/// first products of the next tile; until then, `held` is its number. `held` is -1 if no stage is held, as before the
+/// first tile. Sums with only one turn are taken at once, and hold no stage.
 template <class Shape, bool left_along = true, bool right_along = true, class Sums, class Leave>
 __device__ __forceinline__ void multiply_stages_and_hold(Sums& sums, std::byte* stages,
                                                          StageBarriers<Shape::kStages>& barriers,

@@ -28,14 +28,14 @@ __global__ void __launch_bounds__(Shape<element, rows>::kThreads)
   __shared__ StageBarriers<Shape::kStages> barriers;
   const int column = static_cast<int>(blockIdx.x) * Shape::kColumns, which = static_cast<int>(blockIdx.z);
   const int steps = (steps_of(product.depth) + Shape::kBoxes - 1) / Shape::kBoxes;
-  tile::begin_next_kernel();
+  cudaTriggerProgrammaticLaunchCompletion();  // the next kernel may be launched early
   if (threadIdx.x == 0) barriers.init(4);
   if (threadIdx.x == 128) {
     tile::prefetch(product.left);
     tile::prefetch(product.right);
   }
   __syncthreads();
-  tile::await_kernels_before();
+  cudaGridDependencySynchronize();
   tile::Cursor<Shape::kStages> cursor;
   if (threadIdx.x >= 128) {
     if (threadIdx.x % 32 != 0) return;
@@ -100,10 +100,12 @@ MatmulRung rung() {
       {.step = 14,
        .changes =
            "for at most 128 rows: 64 columns of B take the place of the tile's rows, and all rows of A that of its "
-           "columns; stages of 512 bytes of k; the next kernel's blocks take their places early",
+           "columns; stages of 512 bytes of k; the next kernel is launched early",
        .reason = "memory limits: tiles of 128 rows would be mostly empty, and half as many blocks as SMs would load; "
                  "160 KiB of B per SM are on their way at any time; a launch would cost 5 % of the time",
        .prediction = "90 to 95 % of the memory's rate with 16 rows",
+       .measured =
+           "H200, matmul bf16, 16 × 8192 × 8192, layout nt: 62.4 T/s, 2.52 times tma_store, 1.00 of the best library",
        .design = "m=16 n=8192 k=8192 dtype=bf16"},
       false, true);
   made.why_unsupported = [others = made.why_unsupported](const MatmulShape& shape, const DeviceInfo& device) {

@@ -21,11 +21,13 @@ using Sgemm = void(int order, int a_turned, int b_turned, Integer m, Integer n, 
 
 class Library {
  public:
+  /// Throws BadInput if FEEDRATE_OPENBLAS names a file that cannot be used.
   static const Library& instance() {
     static const Library library;
     return library;
   }
   const std::string& missing() const { return missing_; }
+  const std::string& file() const { return file_; }
   /// The kind of CPU that its kernels were written for.
   std::string kernels() const { return core_name_ == nullptr ? "unknown" : core_name_(); }
   void multiply(const tile::CpuProduct& product, unsigned threads) const {
@@ -43,7 +45,11 @@ class Library {
     // Older versions do not know newer CPUs, and then use their slowest kernels.
     const tile::Simd simd = tile::simd_here();
     if (simd != tile::Simd::plain) setenv("OPENBLAS_CORETYPE", simd == tile::Simd::avx512 ? "SkylakeX" : "Haswell", 0);
-    const DynamicLibrary library{std::getenv("FEEDRATE_OPENBLAS"), "libopenblas.so.0", "libopenblas64_.so.0"};
+    constexpr const char* kVariable = "FEEDRATE_OPENBLAS";
+    const char* const named = std::getenv(kVariable);
+    const DynamicLibrary library =
+        named != nullptr ? DynamicLibrary{named} : DynamicLibrary{"libopenblas.so.0", "libopenblas64_.so.0"};
+    file_ = library.file();
     for (const std::string prefix : {"", "scipy_"}) {
       for (const std::string suffix : {"", "64_"}) {
         if (suffix.empty()) library.find(prefix + "cblas_sgemm", sgemm_);
@@ -53,6 +59,7 @@ class Library {
         if ((sgemm_ != nullptr || sgemm64_ != nullptr) && set_threads_ != nullptr) return;
       }
     }
+    if (named != nullptr) throw BadInput(std::string("$") + kVariable, named, "the shared library of an OpenBLAS");
     missing_ =
         "OpenBLAS is missing: install libopenblas0-pthread, or set FEEDRATE_OPENBLAS to the file of NumPy's wheel "
         "(numpy.libs/libscipy_openblas64_-*.so)";
@@ -72,7 +79,7 @@ class Library {
   Sgemm<std::int64_t>* sgemm64_ = nullptr;
   void (*set_threads_)(int) = nullptr;
   char* (*core_name_)() = nullptr;
-  std::string missing_;
+  std::string missing_, file_;
   mutable std::mutex mutex_;
 };
 
@@ -81,7 +88,9 @@ class Named final : public Matmul {
  public:
   explicit Named(std::unique_ptr<Matmul> product) : product_(std::move(product)) {}
   void queue(Stream& stream, const MatmulData& data) override { product_->queue(stream, data); }
-  std::map<std::string, std::string> chosen() const override { return {{"kernels", Library::instance().kernels()}}; }
+  std::map<std::string, std::string> chosen() const override {
+    return {{"kernels", Library::instance().kernels()}, {"file", Library::instance().file()}};
+  }
 
  private:
   std::unique_ptr<Matmul> product_;

@@ -93,22 +93,44 @@ TEST(Rotation, BuffersRotateAndExceedTheCache) {
   EXPECT_GT(many.size() << 20, 2 * cache);
 }
 
-/// Samples with readings of the counter; a negative one stands for none.
-std::vector<KernelSample> with_energy(std::initializer_list<double> readings) {
+/// Samples with readings of the counter at this distance; a negative one stands for none.
+std::vector<KernelSample> with_energy(std::uint64_t apart_ms, std::initializer_list<double> readings) {
   std::vector<KernelSample> samples;
+  std::uint64_t now_ms = 0;
   for (const double reading : readings) {
-    samples.emplace_back();
-    if (reading >= 0) samples.back().energy_j = reading;
+    KernelSample& sample = samples.emplace_back();
+    now_ms += apart_ms;
+    if (reading < 0) continue;
+    sample.energy_j = reading;
+    sample.energy_at_ns = now_ms * 1'000'000;
   }
   return samples;
 }
 
 TEST(KernelTimer, EnergyIsCountedBetweenStepsOfTheCounter) {
   // The counter moves in samples 2, 4 and 7: 30 joules in five samples of three launches.
-  const auto samples = with_energy({100, -1, 110, 110, 125, -1, 125, 140, 140});
-  EXPECT_DOUBLE_EQ(energy_of_launch(samples, 3).value(), 30.0 / (5 * 3));
-  EXPECT_FALSE(energy_of_launch(with_energy({100, 100, 110, 110}), 3)) << "it moved only once";
-  EXPECT_FALSE(energy_of_launch(with_energy({-1, -1}), 3)) << "the GPU does not count";
+  const auto readings = {100.0, -1.0, 110.0, 110.0, 125.0, -1.0, 125.0, 140.0, 140.0};
+  EXPECT_DOUBLE_EQ(energy_of_launch(with_energy(40, readings), 3).value(), 30.0 / (5 * 3));
+  EXPECT_FALSE(energy_of_launch(with_energy(20, readings), 3)) << "100 ms are too short";
+  EXPECT_FALSE(energy_of_launch(with_energy(100, {100, 100, 110, 110}), 3)) << "it moved only once";
+  EXPECT_FALSE(energy_of_launch(with_energy(100, {-1, -1}), 3)) << "the GPU does not count";
+}
+
+TEST(KernelTimer, GpuIsReadWhileKernelsRun) {
+  const auto device = open_cpu_device();
+  Counter counter;
+  double energy = 0;
+  const GpuSource source = [&energy](bool) {
+    GpuSample sample;
+    sample.sm_clock_mhz = 1500;
+    sample.energy_j = energy += 5;
+    return sample;
+  };
+  const auto samples = time_kernel(
+      *device, [&](Stream& stream, std::size_t) { stream.launch(counter.launch()); },
+      {.seconds = 0.4, .warmup = 1, .least = 5}, source);
+  for (const KernelSample& sample : samples) EXPECT_EQ(sample.sm_clock_mhz, 1500);
+  EXPECT_GT(energy_of_launch(samples, 1).value(), 0);
 }
 
 }  // namespace
