@@ -11,15 +11,15 @@ namespace {
 void multiply(const tile::CpuProduct& product) {
 #ifdef _OPENMP
   const tile::Simd simd = tile::simd_here();
-  std::vector<float> right(tile::packed_right_floats(simd));
+  std::vector<float>& right = tile::right_panels(simd);
   const unsigned threads = available_cores();
 #pragma omp parallel num_threads(static_cast <int>(threads))
   {
-    std::vector<float> left(tile::packed_left_floats(simd));
-    tile::multiply_packed(product, simd, threads, right, left, [](std::ptrdiff_t count, const auto& body) {
+    tile::multiply_packed(product, simd, threads, right, tile::left_panels(simd),
+                          [](std::ptrdiff_t count, const auto& body) {
 #pragma omp for schedule(dynamic)
-      for (std::ptrdiff_t i = 0; i < count; ++i) body(i);
-    });
+                            for (std::ptrdiff_t i = 0; i < count; ++i) body(i);
+                          });
   }
 #else
   static_cast<void>(product);

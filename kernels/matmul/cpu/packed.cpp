@@ -8,10 +8,10 @@ namespace {
 
 void multiply(const tile::CpuProduct& product) {
   const tile::Simd simd = tile::simd_here();
-  std::vector<float> right(tile::packed_right_floats(simd)), left(tile::packed_left_floats(simd));
-  tile::multiply_packed(product, simd, 1, right, left, [](std::ptrdiff_t count, const auto& body) {
-    for (std::ptrdiff_t i = 0; i < count; ++i) body(i);
-  });
+  tile::multiply_packed(product, simd, 1, tile::right_panels(simd), tile::left_panels(simd),
+                        [](std::ptrdiff_t count, const auto& body) {
+                          for (std::ptrdiff_t i = 0; i < count; ++i) body(i);
+                        });
 }
 
 const MatmulRegistration registered(

@@ -151,13 +151,16 @@ void multiply_packed(const CpuProduct& product, Simd simd, unsigned threads, std
     }
   }
 }
-inline std::size_t packed_right_floats(Simd simd) {
+/// This thread's memory for packed panels. It is kept between products: fresh pages would take longer than packing.
+inline std::vector<float>& right_panels(Simd simd) {
   const PackedSizes& sizes = packed_sizes(simd);
-  return static_cast<std::size_t>(sizes.depth * sizes.block_columns);
+  thread_local std::vector<float> panels(static_cast<std::size_t>(sizes.depth * sizes.block_columns));
+  return panels;
 }
-inline std::size_t packed_left_floats(Simd simd) {
+inline std::vector<float>& left_panels(Simd simd) {
   const PackedSizes& sizes = packed_sizes(simd);
-  return static_cast<std::size_t>(sizes.depth * sizes.block_rows);
+  thread_local std::vector<float> panels(static_cast<std::size_t>(sizes.depth * sizes.block_rows));
+  return panels;
 }
 
 }  // namespace feedrate::tile
