@@ -44,6 +44,8 @@ check_all traces "$here/run" test gpu \
   '--gtest_filter=ActivityOnGpu.*:GpuCellTimeline.*-ActivityOnGpu.RangesAreRecorded'
 check_all ranges "$here/run" test gpu '--gtest_filter=ActivityOnGpu.RangesAreRecorded'
 check ring_example "$here/bin/ring_example"
+check counters bash -c '"$0" run --experiment kernels --rung coalesced --against alone --m 512 --n 512 --k 512 \
+  --floor-rounds 0 --json | grep -q sm_l2_bytes' "$here/bin/feedrate_full"
 # Two processes share one GPU: a resident kernel in one process must not block launches in the other, and vice versa.
 check second-process bash -c '
   "$0" run --device cuda --queue gpu_ring --seconds 3 --watchdog 20 & ring=$!

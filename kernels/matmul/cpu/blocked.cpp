@@ -44,6 +44,8 @@ const MatmulRegistration registered(
          .reason = "each element of b is read from the L1 cache m times instead of from memory, and consecutive "
                    "sums do not wait for each other",
          .prediction = "4 to 8 times naive: the compiler computes 4 sums at once, and each needs a load and a store",
+         .measured = "Xeon, matmul fp32, 1024 × 1024 × 1024, layout nt: 16.5 G/s, 4.94 times cpu_naive, 0.113 of the "
+                     "best library",
          .design = "m=1024 n=1024 k=1024"},
         multiply));
 

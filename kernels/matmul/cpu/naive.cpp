@@ -15,13 +15,15 @@ void multiply(const tile::CpuProduct& product) {
 }
 
 const MatmulRegistration registered(
-    "cpu_naive", cpu_rung({.step = 1,
-                           .one_core = true,
-                           .changes = "three loops, as in the definition",
-                           .reason = "the baseline",
-                           .prediction = "one multiply-add at a time, each waiting for the one before: 4 cycles each",
-                           .design = "m=512 n=512 k=512"},
-                          multiply));
+    "cpu_naive",
+    cpu_rung({.step = 1,
+              .one_core = true,
+              .changes = "three loops, as in the definition",
+              .reason = "the baseline",
+              .prediction = "one multiply-add at a time, each waiting for the one before: 4 cycles each",
+              .measured = "Xeon, matmul fp32, 512 × 512 × 512, layout nt: 3.64 G/s, 0.0329 of the best library",
+              .design = "m=512 n=512 k=512"},
+             multiply));
 
 }  // namespace
 }  // namespace feedrate::ladder::cpu_naive

@@ -32,6 +32,8 @@ MatmulRung openmp_rung() {
                 .changes = "one thread per core (OpenMP); they share the packed panels of b",
                 .reason = "the cores' arithmetic adds up, and only packing b needs a barrier",
                 .prediction = "the number of cores times packed, less the clock that all cores together lose",
+                .measured = "Xeon, matmul fp32, 4096 × 4096 × 4096, layout nt: 231 G/s, 1.86 times cpu_packed, 0.865 "
+                            "of the best library",
                 .design = "m=4096 n=4096 k=4096"},
                multiply);
 #ifndef _OPENMP

@@ -22,6 +22,8 @@ const MatmulRegistration registered(
               .reason = "all sums stay in registers for 384 steps, and each step needs 2 vector loads for 28 "
                         "multiply-adds, so the arithmetic limits",
               .prediction = "80 to 90 % of one core's peak, twice vectorised",
+              .measured = "Xeon, matmul fp32, 1024 × 1024 × 1024, layout nt: 124 G/s, 2.46 times cpu_vectorised, 0.800 "
+                          "of the best library",
               .design = "m=2048 n=2048 k=2048"},
              multiply));
 

@@ -78,6 +78,8 @@ const MatmulRegistration registered(
               .changes = "the widest vectors of this CPU (AVX-512, AVX2), with the sums of a row in registers",
               .reason = "16 multiply-adds per instruction instead of 4, and no store per step",
               .prediction = "3 to 4 times blocked; one load per multiply-add leaves half of the peak",
+              .measured = "Xeon, matmul fp32, 1024 × 1024 × 1024, layout nt: 50.4 G/s, 3.06 times cpu_blocked, 0.376 "
+                          "of the best library",
               .design = "m=1024 n=1024 k=1024"},
              multiply));
 
