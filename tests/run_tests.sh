@@ -14,7 +14,7 @@ tests; the label gpu runs if there is a GPU. The output ends with the duration o
 skipped tests with their reasons, and the line `N passed, N failed, N skipped`. Exit codes: 0 all passed, 1 something
 failed, 2 missing packages or bad arguments.
 
-Takes about 10 minutes on two cores in a fresh clone, and about half as long after a change to one file.
+Takes about 15 minutes on two cores in a fresh clone, and about half as long after a change to one file.
 
   --quick          skip ThreadSanitizer
   --long           run all cases, for a release; takes far longer (tests/README.md lists what is added)
@@ -144,7 +144,7 @@ main() {
     export LONG_TESTS=1
     without='^gpu$'
   else
-    say 'building and testing take about 10 minutes on two cores in a fresh clone; --quick skips ThreadSanitizer'
+    say 'building and testing take about 15 minutes on two cores in a fresh clone; --quick skips ThreadSanitizer'
   fi
   feedrate_setup tests
   if ((coverage)); then
