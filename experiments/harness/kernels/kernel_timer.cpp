@@ -22,10 +22,10 @@ class Watch {
     thread_ = std::jthread([this, source](const std::stop_token& stop) {
       while (!stop.stop_requested()) {
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
-        auto read = source(false);
+        const auto read = source(false);
         const auto now = now_ns();
         const std::scoped_lock lock(mutex_);
-        last_ = std::move(read);
+        last_ = read;
         read_ns_ = now;
       }
     });
