@@ -11,9 +11,10 @@ NUMBERS = (CLOCK, AT_CLOCK, ERROR, TOLERANCE, PER_BYTE, DRAM, DRAM_TIMES, L2_TIM
 
 def columns(row: dict) -> dict:
     """The numbers above (`DRAM`: bytes per second from and to DRAM, by the GPU's counters; `DRAM_TIMES` and `L2_TIMES`:
-    the bytes that moved by DRAM, and those of requests to the L2 cache, as multiples of the inputs and results), and: the rung's place in its ladder (`row_step`; 0 for a peer), the share of each peer that
-    was timed in turn (`peers`), the errors of peers that failed (`failed_peers`), the resources of the compiled
-    kernel (`compiled`), and the reasons why the clock was below its maximum (`clock_reasons`)."""
+    the bytes that moved by DRAM, and those of requests to the L2 cache, as multiples of the inputs and results), and:
+    the rung's place in its ladder (`row_step`; 0 for a peer), the share of each peer that was timed in turn (`peers`),
+    the errors of peers that failed (`failed_peers`), the resources of the compiled kernel (`compiled`), and the reasons
+    why the clock was below its maximum (`clock_reasons`)."""
     details, figures = row.get("details") or {}, row.get("figures") or {}
     samples, verified = details.get("samples") or {}, details.get("verified") or {}
     rate, moved = figures.get("operations_per_second", math.nan), figures.get("bytes_per_second", math.nan)

@@ -10,7 +10,8 @@ from .ladders import ladders
 
 NOTE = (
     "Time of the library / time of the fastest rung, from samples taken in turn on the same inputs: above 1 the rung is "
-    "faster. Medians of the repetitions, with the lowest and the highest in brackets. “—”: the library does not compute this, failed, or was not timed."
+    "faster. Medians of the repetitions, with the lowest and the highest in brackets. “—”: the library does not compute "
+    "this, failed, or was not timed."
 )
 
 

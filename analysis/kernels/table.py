@@ -23,8 +23,9 @@ NOTE = (
     "time of the fastest library / the time of the rung, from samples taken in turn; above 1 the rung is faster. “Per "
     "operation”: energy by the GPU's counter, known only for a rung that was also timed alone. “Moved”: bytes per second "
     "from and to DRAM, by the GPU's counters, and, as multiples of the inputs and results, the bytes that moved from and to "
-    "DRAM, and those of all requests to the L2 cache, which include those between its two halves. “Resources”: of the rung's largest kernel, registers and spilled bytes "
-    "per thread, shared memory per block, and blocks that run at the same time on one SM. “Clock”: the median clock of the SMs next to the "
+    "DRAM, and those of all requests to the L2 cache, which include those between its two halves. “Resources”: of the "
+    "rung's largest kernel, registers and spilled bytes per thread, shared memory per block, and blocks that run at the "
+    "same time on one SM. “Clock”: the median clock of the SMs next to the "
     "samples, the rate as a share of the peak at that clock, and the reasons why the clock was below its maximum in at "
     "least one repetition."
 )
@@ -87,7 +88,8 @@ def _moved(point: pd.Series) -> str:
     """A dash without counters."""
     if point[DRAM] != point[DRAM]:
         return units.NOTHING
-    return f"{units.bytes_per_second(point[DRAM])}\n{units.ratio(point[DRAM_TIMES])} × by DRAM\n{units.ratio(point[L2_TIMES])} × by L2"
+    times = [f"{units.ratio(point[name])} × by {place}" for name, place in ((DRAM_TIMES, "DRAM"), (L2_TIMES, "L2"))]
+    return "\n".join([units.bytes_per_second(point[DRAM]), *times])
 
 
 def _resources(results: Results, point: pd.Series) -> str:

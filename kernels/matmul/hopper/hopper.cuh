@@ -279,14 +279,19 @@ __device__ __forceinline__ void multiply_stages(Sums& sums, std::byte* stages, S
   if (held >= 0) leave(held);
 }
 
-/// A rung for compute capability 9.0 with launches from `Launch::make<element>(shape, data)`. `all_layouts`: it also
-/// multiplies operands of 2 bytes that do not lie along k. `early`: see launched().
+struct HopperOptions {
+  bool all_layouts = false;  ///< also multiplies operands of 2 bytes that do not lie along k
+  bool early = false;        ///< see launched()
+};
+
+/// A rung for compute capability 9.0 with launches from `Launch::make<element>(shape, data)`.
 template <class Launch>
-MatmulRung hopper_rung(const std::string& name, RungText text, bool all_layouts = false, bool early = false) {
+MatmulRung hopper_rung(const std::string& name, RungText text, HopperOptions options = {}) {
   return {.text = std::move(text),
           .why_unsupported =
-              [name, all_layouts](const MatmulShape& shape, const DeviceInfo& device) {
-                return why_no_tensor_product(shape, device, name, 90, all_layouts && bytes_of(shape.element) == 2);
+              [name, options](const MatmulShape& shape, const DeviceInfo& device) {
+                return why_no_tensor_product(shape, device, name, 90,
+                                             options.all_layouts && bytes_of(shape.element) == 2);
               },
           .precision = [](const MatmulShape& shape) { return tensor_precision(shape, 128); },
           .make = launched(
@@ -296,7 +301,7 @@ MatmulRung hopper_rung(const std::string& name, RungText text, bool all_layouts 
                   return std::make_unique<decltype(made)>(std::move(made));
                 });
               },
-              early)};
+              options.early)};
 }
 
 }  // namespace feedrate::ladder

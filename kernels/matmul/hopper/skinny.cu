@@ -107,7 +107,7 @@ MatmulRung rung() {
        .measured =
            "H200, matmul bf16, 16 × 8192 × 8192, layout nt: 62.4 T/s, 2.52 times tma_store, 1.00 of the best library",
        .design = "m=16 n=8192 k=8192 dtype=bf16"},
-      false, true);
+      {.early = true});
   made.why_unsupported = [others = made.why_unsupported](const MatmulShape& shape, const DeviceInfo& device) {
     return first_of({others(shape, device), shape.m > kMostRows ? "rung skinny computes at most 128 rows" : ""});
   };

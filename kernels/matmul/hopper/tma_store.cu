@@ -213,7 +213,7 @@ const MatmulRegistration registered(
          .measured = "H200, matmul bf16, 8192 × 8192 × 8192, layout nt: 796 T/s, 1.04 times multicast, 0.986 of the "
                      "best library",
          .design = "m=8192 n=8192 k=8192 dtype=bf16"},
-        true, true));
+        {.all_layouts = true, .early = true}));
 
 }  // namespace
 }  // namespace feedrate::ladder::tma_store
