@@ -51,9 +51,9 @@ def test_report_reads_measured_rows(executable, tmp_path, figureless, experiment
     run = {"seconds": 0.05, "repetitions": 2} | ({"messages": 200, "warmup": 0.01} if experiment == "feeding" else {})
     spec = {"name": experiment, "description": "short", "experiment": experiment, "run": run, "parts": SPECS[experiment]}
     (tmp_path / "short.json").write_text(json.dumps(spec))
-    words = [executable, "sweep", tmp_path / "short.json", "--device", "cpu", "--floor-rounds", "1", "--out", tmp_path / "rows"]
+    words = [executable, "sweep", tmp_path / "short.json", "--device", "cpu", "--floor-rounds", "1", "--keep-disturbed"]
     known = {name: value for name, value in os.environ.items() if not name.startswith("FEEDRATE_")}  # variables of the tests themselves
-    ran = subprocess.run(list(map(str, words)), capture_output=True, text=True, env=known)
+    ran = subprocess.run([*map(str, words), "--out", tmp_path / "rows"], capture_output=True, text=True, env=known)
     assert ran.returncode == 0, ran.stderr[-2000:]
     checked = subprocess.run([executable, "validate", tmp_path / "rows/rows.jsonl"], capture_output=True, text=True, env=known)
     assert checked.returncode == 0, checked.stdout + checked.stderr
