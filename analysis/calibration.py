@@ -17,6 +17,7 @@ from .shrinkage import shrink
 from .runs import run_means
 from .verdict import RUN_NOISE, Metric
 
+MARGIN = 0.02  # `compare` judges a change by this margin unless told otherwise
 COUNTS = (3, 5, 10, 20, 30)
 SHARES = (50, 90)  # percentiles of the points' spread
 
@@ -37,9 +38,8 @@ def _text(several: Sequence[Results]) -> str:
     where = ", ".join(str(one.directories[0]) for one in several)
     note = (
         f"Each cell is the smallest change of one point among {points} that is found in {units.percent(power.USUAL)} "
-        "of the cases with this number of pairs, repetitions or runs: at half of the points / at nine in ten. "
-        "“Spread”: the standard deviation of a pair, repetition or run at such points. Pairs are assumed to vary as "
-        f"much as repetitions of a run. Rows: {where}."
+        f"of the cases to be more than {units.percent(MARGIN)} with this number of repetitions or runs: at half of the "
+        f"points / at nine in ten. “Spread”: the standard deviation of a repetition or run at such points. Rows: {where}."
     )
     if not rows:
         raise BadInput("DIR", where, "has no point with two repetitions", "rows with two or more repetitions per point")
@@ -96,7 +96,6 @@ def _rows(several: Sequence[Results], metric: Metric, points: int) -> list[list[
     measured = power.runs(metric.resolution)
     rows = []
     if len(repetition):
-        rows.append([name, "pairs (`feedrate ab`)", *_line(repetition, power.PAIRS.error, points)])
         label = f"repetitions, one run per side, assumed noise between runs {units.percent(RUN_NOISE)}"
         rows.append([name, label, *_line(repetition, assumed.error, points)])
     if len(run):
@@ -114,7 +113,7 @@ def _line(variances: np.ndarray, error, points: int) -> list[str]:
     typical = np.percentile(variances, SHARES)
     cells = [[units.percent(np.sqrt(variance)) for variance in typical]]
     for count in COUNTS:
-        cells.append([_change(power.change(*error(2 * variance, count), points)) for variance in typical])
+        cells.append([_change(power.change(*error(2 * variance, count), points, MARGIN)) for variance in typical])
     return [" / ".join(cell) for cell in cells]
 
 

@@ -81,12 +81,12 @@ def _say_paths(paths: Iterable[Path]) -> None:
     say("\n".join(map(str, paths)))
 
 
-def _margin_option(command: argparse.ArgumentParser) -> None:
+def _margin_option(command: argparse.ArgumentParser, standard: str = "2%") -> None:
     command.add_argument(
         "--margin",
         metavar="PERCENT",
-        default="2%",
-        help="smallest effect of interest; a smaller effect counts as no change (default: 2%%)",
+        default=standard,
+        help=f"FASTER and SLOWER mean a difference of more than this (default: {standard}%)",
     )
 
 
@@ -188,13 +188,13 @@ def _add_comparisons(commands) -> None:
 
     command = commands.add_parser(
         "ab",
-        help="give verdicts on the pairs that `feedrate ab` measured",
-        description="Reads OUT/a and OUT/b, whose rows were measured in pairs next to each other. Reports for each "
-        "point and metric the ratio B / A over the pairs, its 95 % interval, and FASTER, SLOWER, SAME or UNCLEAR.",
+        help="give verdicts on the slices that `feedrate ab` measured",
+        description="Reads OUT/a and OUT/b, whose slices were measured in turn. Reports for each point and metric the "
+        "ratio B / A, its 95 % interval, and FASTER, SLOWER, SAME or UNCLEAR.",
         epilog=EXIT_CODES,
     )
-    command.add_argument("folder", metavar="OUT", help="the folder that `feedrate ab` wrote")
-    command.add_argument("--out", metavar="DIR", help="the folder for ab.md and ab.png (default: OUT)")
+    command.add_argument("folders", metavar="OUT", nargs="+", help="the folders of one or several runs of `feedrate ab`")
+    command.add_argument("--out", metavar="DIR", help="the folder for ab.md and ab.png (default: the first OUT)")
     command.add_argument(
         "--same-margin",
         metavar="PERCENT",
@@ -202,11 +202,11 @@ def _add_comparisons(commands) -> None:
         help="the verdict is SAME if tests show that the ratio lies within this margin (default: 5%%)",
     )
     _gate_option(command, f"as for compare; GATE is {GRAMMAR}")
-    _margin_option(command)
+    _margin_option(command, "1%")
 
     def judge(given) -> int:
         margins = Margins(parse_margin(given.margin), parse_margin(given.same_margin, "--same-margin"))
-        return write_ab(given.folder, given.out, margins, given.fail_on)
+        return write_ab(given.folders, given.out, margins, given.fail_on)
 
     command.set_defaults(run=judge)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from . import power, stats, tables, units
+from . import power, tables, units
 from .document import Block, Bullets, Chapter, Heading, Picture, Table, Text, to_markdown
 from .errors import BadInput
 from .figures import pngs
@@ -20,7 +20,7 @@ from .plots import comparison
 from .plots.style import Drawing
 from .runs import ratios as ratios_of_runs
 from .runs import run_means
-from .verdict import UNCLEAR, VERDICTS, Metric, Ratio, judge, ratio
+from .verdict import UNCLEAR, VERDICTS, Metric, Ratio, judge, mean_ratio, ratio
 
 ONE_RUN = (
     "One run per side cannot separate a change in B from the difference between any two runs of the same code: the "
@@ -140,8 +140,8 @@ def _compare(a: Results, b: Results, rules: Rules, gates: Sequence, name: str) -
     matched, one_sided = match_some(a, b, rules)
     metrics = measured_metrics(a, b, matched)
     several = several_runs(a, b)
-    reject_powerless(gates, matched, metrics, lambda metric: designs(rules, metric, several))
-    overall, varying = summarise(matched, metrics), tables.varying(a, b)
+    reject_powerless(gates, matched, metrics, lambda metric: designs(rules, metric, several), rules.margin)
+    overall, varying = summarise(matched, metrics, (a, b)), tables.varying(a, b)
     drawing = comparison.draw(matched, overall, metrics, name)
     blocks: list[Block] = [
         *([Chapter(f"Experiment {name}", a.experiment.description)] if name else []),
@@ -149,12 +149,12 @@ def _compare(a: Results, b: Results, rules: Rules, gates: Sequence, name: str) -
         Bullets(
             [
                 *([] if several else [ONE_RUN]),
-                *_summary(matched, one_sided, metrics, several),
-                *tail_sentences(matched, metrics, rules.smallest_changes),
+                *_summary(matched, one_sided, metrics, several, rules.margin),
+                *tail_sentences(matched, metrics, rules.smallest_changes, rules.margin),
             ]
         ),
         Heading(f"By {' and '.join(a.experiment.what.split(' + '))}"),
-        _overall_table(overall, metrics, a.experiment.what),
+        overall_table(overall, metrics, a.experiment.what),
         Heading("Point by point"),
         point_table(matched, metrics, a, varying, "runs" if several else "repetitions", _counts),
         Picture(drawing.name, drawing.caption, "", ""),
@@ -179,7 +179,6 @@ def designs(rules: Rules, metric: Metric, several: bool) -> list[tuple[power.Des
     return [
         (power.repetitions(noise, metric.resolution), lambda one: one.spread),
         (power.runs(metric.resolution), lambda one: one.spread + 2 * noise**2),
-        (power.PAIRS, lambda one: one.spread),
     ]
 
 
@@ -198,8 +197,8 @@ def explanation(rules: Rules, several: bool = False) -> str:
         "on logarithms). "
     )
     return means + (
-        "FASTER and SLOWER: B is better or worse by "
-        f"{units.percent(rules.margin)} or more, and the difference survives Benjamini and Hochberg's correction for "
+        "FASTER and SLOWER: B is better or worse by more than "
+        f"{units.percent(rules.margin)}; the test is for this difference, with Benjamini and Hochberg's correction for "
         f"many points (5 % false discoveries). SAME: the entire interval lies within ±{units.percent(rules.margin)}. "
         f"UNCLEAR: everything else; more {'runs' if several else 'repetitions'} may give a verdict."
         + (
@@ -240,36 +239,36 @@ def match(a: Results, b: Results, rules: Rules = Rules()) -> tuple[pd.DataFrame,
     for point, sides in pairs(a, b):
         if all(sides):
             counts = [len(set(side["run"])) if several else len(side["run"]) for side in sides]
-            found.append((point | {"repetitions": counts}, sides))
+            found.append(point | {"repetitions": counts, "sides": sides})
         else:
             there, absent = ("A", b) if sides[0] else ("B", a)
             one_sided.append(point | {"ok in": there, "elsewhere": _status(absent, point)})
-    matched = pd.DataFrame([point for point, _ in found])
+    matched = pd.DataFrame(found)
     for metric in metrics if found else ():
         if several:
-            known = _ratios_of_runs([sides for _, sides in found], metric, (a, b))
+            known = ratios_of_runs(*(_run_means(matched["sides"], metric, (a, b), n) for n in (0, 1)), metric.resolution)
         else:
             noise = rules.run_noise.get(metric.name, 0.0)
-            known = [ratio(*(side[metric.column] for side in sides), metric.resolution, noise) for _, sides in found]
-        shown = power.shown(known, metric, rules.smallest_changes.get(metric.name))
+            known = [ratio(*(side[metric.column] for side in sides), metric.resolution, noise) for sides in matched["sides"]]
+        shown = power.shown(known, metric, rules.smallest_changes.get(metric.name), rules.margin)
         matched[metric.column] = judge(known, metric, rules.margin, shown)
     return matched, pd.DataFrame(one_sided)
 
 
-def _ratios_of_runs(found: list[list[dict]], metric: Metric, sides: Sequence[Results]) -> list[Ratio]:
-    def means(place: int) -> np.ndarray:
-        names = list(map(str, sides[place].directories))
-        return np.array([run_means(one[place][metric.column], one[place]["run"], names) for one in found])
-
-    return ratios_of_runs(means(0), means(1), metric.resolution)
+def _run_means(points: pd.Series, metric: Metric, sides: tuple[Results, Results], place: int) -> np.ndarray:
+    """One row per point and one column per run of the side at `place`."""
+    names = list(map(str, sides[place].directories))
+    return np.array([run_means(one[place][metric.column], one[place]["run"], names) for one in points])
 
 
-def tail_sentences(matched: pd.DataFrame, metrics: Sequence[Metric], smallest_changes: dict[str, float]) -> list[str]:
+def tail_sentences(
+    matched: pd.DataFrame, metrics: Sequence[Metric], smallest_changes: dict[str, float], margin: float
+) -> list[str]:
     """Sentences on the points that have no verdict for a tail."""
     sentences = []
     for metric in metrics:
         size = smallest_changes.get(metric.name, power.TAIL_CHANGE)
-        powers = power.of(list(matched[metric.column]), size) if metric.tail else []
+        powers = power.of(list(matched[metric.column]), size, margin) if metric.tail else []
         blind = sum(one < power.LEAST for one in powers)
         if blind:
             sentences.append(
@@ -314,32 +313,35 @@ def _status(results: Results, point: dict) -> str:
     return f"{cells['status'].iloc[0]}: {cells['reason'].iloc[0]}" if len(cells) else "not run"
 
 
-def summarise(matched: pd.DataFrame, metrics: Sequence[Metric]) -> pd.DataFrame:
-    """For each variant, the geometric mean of its points' ratios, with an interval over the points."""
+def summarise(matched: pd.DataFrame, metrics: Sequence[Metric], sides: tuple[Results, Results]) -> pd.DataFrame:
+    """For each variant, the geometric mean of its points' ratios. The points are fixed: with several runs per side, a
+    run's mean over the points is one observation; with one, the repetitions are."""
 
-    def mean(ratios: pd.Series) -> Ratio:
-        known = np.array([one.value for one in ratios if not np.isnan(one.value)])
-        return Ratio(*stats.bootstrap_geometric_mean(known)) if len(known) else Ratio(*[float("nan")] * 3)
+    def mean(points: pd.Series, metric: Metric) -> Ratio:
+        if several_runs(*sides):
+            means = (_run_means(points, metric, sides, place).mean(axis=0, keepdims=True) for place in (0, 1))
+            return ratios_of_runs(*means, metric.resolution)[0]
+        return mean_ratio([tuple(side[metric.column] for side in one) for one in points], metric.resolution)
 
     return pd.DataFrame(
         [
             {"variant": variant, "points": len(group)}
-            | {metric.column: mean(group[metric.column]) for metric in metrics}
+            | {metric.column: mean(group["sides"], metric) for metric in metrics}
             for variant, group in matched.groupby("variant", sort=False)
         ]
     )
 
 
-def _summary(matched: pd.DataFrame, one_sided: pd.DataFrame, metrics: Sequence[Metric], several: bool) -> list[str]:
+def _summary(matched: pd.DataFrame, one_sided: pd.DataFrame, metrics: Sequence[Metric], several: bool, margin: float) -> list[str]:
     sentences = [f"{len(matched)} points match in all parameters; {len(one_sided)} are ok on one side only."]
-    sentences += verdict_sentences(matched, metrics)
+    sentences += verdict_sentences(matched, metrics, margin)
     fewest = pd.Series([min(counts) for counts in matched["repetitions"]])
     if not several and (alone := int((fewest == 1).sum())):
         sentences.append(f"{alone} have only one repetition on a side, so their spread is unknown: {UNCLEAR}.")
     return sentences
 
 
-def verdict_sentences(matched: pd.DataFrame, metrics: Sequence[Metric]) -> list[str]:
+def verdict_sentences(matched: pd.DataFrame, metrics: Sequence[Metric], margin: float) -> list[str]:
     """One sentence per metric: the number of points with each verdict, and the change that could have been found."""
     sentences = []
     for metric in metrics:
@@ -347,7 +349,7 @@ def verdict_sentences(matched: pd.DataFrame, metrics: Sequence[Metric]) -> list[
         verdicts = pd.Series([one.verdict for one in known]).value_counts()
         counted = ", ".join(f"{verdicts.get(name, 0)} {name}" for name in VERDICTS)
         errors = [(one.error, one.freedom) for one in known if np.isfinite(one.error)]
-        changes = [power.change(*one, len(errors)) for one in errors]
+        changes = [power.change(*one, len(errors), margin) for one in errors]
         middle = float(np.median(changes)) if changes else np.inf
         found = f" At half of the points a change of {units.percent(middle)} would be found in 80 % of the cases."
         sentences.append(f"{_heading(metric)}: {counted}.{found if np.isfinite(middle) else ''}")
@@ -358,7 +360,7 @@ def _heading(metric: Metric) -> str:
     return metric.name.replace("_", " ")
 
 
-def _overall_table(overall: pd.DataFrame, metrics: Sequence[Metric], what: str) -> Table:
+def overall_table(overall: pd.DataFrame, metrics: Sequence[Metric], what: str) -> Table:
     columns = [what, "points", *map(_heading, metrics)]
     return Table(
         columns,

@@ -93,7 +93,7 @@ def smallest_changes(gates: Sequence[Gate], metrics: Sequence[Metric]) -> dict[s
 Designs = Callable[[Metric], Sequence[tuple[power.Design, Callable[[Ratio], float]]]]
 
 
-def reject_powerless(gates: Sequence[Gate], matched: pd.DataFrame, metrics: Sequence[Metric], designs: Designs) -> None:
+def reject_powerless(gates: Sequence[Gate], matched: pd.DataFrame, metrics: Sequence[Metric], designs: Designs, margin: float) -> None:
     """Raises BadInput for a gate that cannot detect its own change and would therefore pass it: a gate for which, at
     half of the points, the change would be found in less than half of the cases. This applies to a tail only if the
     gate names it, because points of a tail that lack the power have no verdict. `designs`: the ways to collect more
@@ -104,25 +104,25 @@ def reject_powerless(gates: Sequence[Gate], matched: pd.DataFrame, metrics: Sequ
                 continue
             known = [one for one in matched[metric.column] if np.isfinite(one.error)]
             size = max(gate.share, power.FINEST)
-            chance = power.typical(known, size)
+            chance = power.typical(known, size, margin)
             if chance < power.LEAST:
                 raise BadInput(
                     "--fail-on",
                     gate.text,
                     f"a change of {units.percent(size)} in {metric.name} would be found in only {units.percent(chance)} "
                     f"of the cases at half of the {len(matched)} points, so the gate would miss it",
-                    _needed_counts(known, size, designs(metric)),
+                    _needed_counts(known, size, designs(metric), margin),
                 )
 
 
 def _needed_counts(
-    known: list[Ratio], size: float, designs: Sequence[tuple[power.Design, Callable[[Ratio], float]]]
+    known: list[Ratio], size: float, designs: Sequence[tuple[power.Design, Callable[[Ratio], float]]], margin: float
 ) -> str:
     if not known:
         return "rows with at least two repetitions per side"
     needs = []
     for design, spread in designs:
-        count = design.needed([spread(one) for one in known], size, len(known))
+        count = design.needed([spread(one) for one in known], size, len(known), margin)
         needs.append(f"no number of {design.what} is enough" if count is None else f"{count} {design.what}")
     return f"a larger change; or, for {units.percent(power.USUAL)} of the cases, {'; or '.join(needs)}"
 

@@ -165,7 +165,8 @@ def _cell(directory: Path, row: dict, axes: list[str], experiment: Experiment, s
     flat |= {"status": status, "cause": cause, "reason": reason, "doubt": doubt[1] if doubt else ""}
     flat["contradictions"] = section.contradictions(row)
     flat["flags"] = flags.of(row, experiment) + [flags.CONTRADICTED] * bool(flat["contradictions"])
-    flat |= {f"ab_{name}": (row.get("ab") or {}).get(name, -1) for name in ("point", "pair", "start")}
+    flat |= {f"ab_{name}": (row.get("ab") or {}).get(name, -1) for name in ("point", "start")}
+    flat["ab_slices"] = (row.get("ab") or {}).get("slices", [])
     for figure in experiment.figures.values():
         value = figures.get(figure.name)
         percentiles = catalogue.PERCENTILES if figure.distribution else ("",)

@@ -22,13 +22,13 @@ FINEST = 0.001  # smallest change considered
 MOST = 10_000  # largest number of repetitions, runs or pairs considered
 
 
-def found(size: float, error: float, freedom: float, points: int) -> float:
-    """The probability that a change of one point among `points` by the share `size` is distinguished from chance.
+def found(size: float, error: float, freedom: float, points: int, margin: float = 0.0) -> float:
+    """The probability that a change of one point among `points` by the share `size` is found to be more than `margin`.
     `error`: the standard error of the logarithm of B / A."""
     if not error > 0 or np.isnan(freedom):
         return 0.0
     level = FALSE_DISCOVERIES / max(points, 1) / 2
-    away = abs(np.log1p(size)) / error
+    away = (abs(np.log1p(size)) - np.log1p(margin)) / error
     if not np.isfinite(freedom) or freedom > 1e4:
         return float(ndtr(ndtri(level) + away))
     from scipy.stats import nct  # imported here because it takes half a second and few commands need it
@@ -39,14 +39,16 @@ def found(size: float, error: float, freedom: float, points: int) -> float:
     return chance if np.isfinite(chance) else float(ndtr(away - limit))
 
 
-def change(error: float, freedom: float, points: int, share: float = USUAL) -> float:
-    """The smallest change, at least FINEST, that is found in this share of the cases; infinite if no change below a
-    factor of 1000 is."""
-    if found(999.0, error, freedom, points) < share:
+def change(error: float, freedom: float, points: int, margin: float = 0.0) -> float:
+    """The smallest change, at least FINEST, that is found in 80 % of the cases to be more than `margin`; infinite if no
+    change below a factor of 1000 is."""
+
+    def lacking(size: float) -> float:
+        return found(size, error, freedom, points, margin) - USUAL
+
+    if lacking(999.0) < 0:
         return np.inf
-    if found(FINEST, error, freedom, points) >= share:
-        return FINEST
-    return float(brentq(lambda size: found(size, error, freedom, points) - share, FINEST, 999.0, xtol=1e-6))
+    return FINEST if lacking(FINEST) >= 0 else float(brentq(lacking, FINEST, 999.0, xtol=1e-6))
 
 
 @dataclass(frozen=True)
@@ -57,13 +59,13 @@ class Design:
     what: str
     error: Callable[[float, int], tuple[float, float]]  # (spread, count) -> (error, degrees of freedom)
 
-    def needed(self, spreads: Sequence[float], size: float, points: int) -> int | None:
+    def needed(self, spreads: Sequence[float], size: float, points: int, margin: float = 0.0) -> int | None:
         """The number of repeats needed to find the change in 80 % of the cases at half of the points; None if no number
         is enough."""
         spread = float(np.median(spreads))
 
         def enough(count: int) -> bool:
-            return found(size, *self.error(spread, count), points) >= USUAL
+            return found(size, *self.error(spread, count), points, margin) >= USUAL
 
         if not enough(MOST):
             return None
@@ -96,26 +98,27 @@ def _averaged(what: str) -> Design:
     return Design(what, lambda spread, count: (float(np.sqrt(spread / count)), count - 1))
 
 
-PAIRS, STARTS = _averaged("pairs"), _averaged("starts of both sides")
+STARTS = _averaged("starts of both sides")
 
 
-def of(ratios: Sequence[Ratio], size: float) -> list[float]:
-    """For each ratio that has an error, the power to find such a change among all of these ratios."""
+def of(ratios: Sequence[Ratio], size: float, margin: float) -> list[float]:
+    """For each ratio that has an error, the power to find that such a change among all of these ratios is more than
+    `margin`."""
     known = [one for one in ratios if np.isfinite(one.error)]
-    return [found(size, one.error, one.freedom, len(known)) for one in known]
+    return [found(size, one.error, one.freedom, len(known), margin) for one in known]
 
 
-def shown(ratios: Sequence[Ratio], metric: Metric, size: float | None) -> list[bool]:
+def shown(ratios: Sequence[Ratio], metric: Metric, size: float | None, margin: float) -> list[bool]:
     """For each ratio, whether it can have a verdict. At a point of a tail, a change of this size (TAIL_CHANGE if None)
     must be found in at least half of the cases. This depends on the spread, not on the ratio, so points are not
     selected by their result."""
     known = sum(np.isfinite(one.error) for one in ratios)
     return [
-        not metric.tail or found(size or TAIL_CHANGE, one.error, one.freedom, known) >= LEAST for one in ratios
+        not metric.tail or found(size or TAIL_CHANGE, one.error, one.freedom, known, margin) >= LEAST for one in ratios
     ]
 
 
-def typical(ratios: Sequence[Ratio], size: float) -> float:
+def typical(ratios: Sequence[Ratio], size: float, margin: float) -> float:
     """The power at the median point; 0 if no point has an error."""
-    powers = of(ratios, size)
+    powers = of(ratios, size, margin)
     return float(np.median(powers)) if powers else 0.0

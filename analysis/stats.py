@@ -12,7 +12,6 @@ from .interval import Between
 from .load import COST, MACHINE, Results
 from .stability import judged
 
-_SEED = 20250  # fixed, so that the same rows always give the same interval
 
 
 def numbers(results: Results) -> list[str]:
@@ -178,12 +177,3 @@ def main_work(measured: pd.DataFrame) -> str:
     """The workload in latency figures: echo, which adds the least latency, or else the workload measured most often."""
     works = measured["work"]
     return "echo" if (works == "echo").any() else works.value_counts().index[0]
-
-
-def bootstrap_geometric_mean(ratios: np.ndarray, resamples: int = 2000) -> tuple[float, float, float]:
-    """The geometric mean of the ratios, with its 95 % bootstrap interval."""
-    logs = np.log(ratios)
-    if len(logs) < 2:
-        return float(np.exp(logs.mean())), float("nan"), float("nan")
-    means = np.random.default_rng(_SEED).choice(logs, (resamples, len(logs))).mean(axis=1)
-    return float(np.exp(logs.mean())), *(float(value) for value in np.exp(np.percentile(means, [2.5, 97.5])))

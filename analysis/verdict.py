@@ -51,14 +51,14 @@ class Metric:
 
 @dataclass(frozen=True)
 class Ratio:
-    """The ratio B / A. The ends and `p` are NaN if a side has a single repetition, because its spread is unknown."""
+    """The ratio B / A. The ends and the error are NaN if a side has a single repetition, because its spread is
+    unknown."""
 
     value: float
     low: float
     high: float
-    p: float = float("nan")  # probability that chance alone gives a ratio this far from 1
     verdict: str = ""
-    error: float = float("nan")  # standard error of the log ratio, as used for `p`
+    error: float = float("nan")  # standard error of the log ratio, as used for verdicts
     freedom: float = float("nan")  # degrees of freedom of that error
     spread: float = float("nan")  # variance of the log ratio of a single repetition (or run, or pair)
 
@@ -78,26 +78,38 @@ NOT_MEASURED = Ratio(*[float("nan")] * 3)  # at least one side lacks the metric
 def ratio(before: np.ndarray, after: np.ndarray, common_noise: float = 0.0, run_noise: float = 0.0) -> Ratio:
     """The ratio B / A of the geometric means, with Welch's interval. `common_noise`: standard deviation (of the
     logarithm) of noise that all repetitions of a side share and therefore do not show. `run_noise`: standard deviation
-    of the noise between runs. It widens `p`, which is about the code that ran, but not the interval, which is about
-    these two runs."""
-    if np.isnan(before).all() or np.isnan(after).all():
+    of the noise between runs. It widens the error behind verdicts, which are about the code that ran, but not the
+    interval, which is about these two runs."""
+    return mean_ratio([(before, after)], common_noise, run_noise)
+
+
+def mean_ratio(
+    points: Sequence[tuple[np.ndarray, np.ndarray]], common_noise: float = 0.0, run_noise: float = 0.0
+) -> Ratio:
+    """The geometric mean of the ratios of these points, each with the values of both sides. The points are fixed: the
+    interval is about these points, and its variance is that of their repetitions. Noise between runs is assumed to be
+    shared by all points of a run."""
+    points = [pair for pair in points if not any(np.isnan(side).all() for side in pair)]
+    if not points:
         return NOT_MEASURED
-    if not all(np.all(np.isfinite(side) & (side > 0)) for side in (before, after)):
+    if not all(np.all(np.isfinite(side) & (side > 0)) for pair in points for side in pair):
         return Ratio(*[float("nan")] * 3)  # measured, but beyond the histogram, so without a logarithm
-    logs = [np.log(side) for side in (before, after)]
-    change = logs[1].mean() - logs[0].mean()
-    if min(map(len, logs)) < 2:
+    logs = [[np.log(side) for side in pair] for pair in points]
+    change = float(np.mean([after.mean() - before.mean() for before, after in logs]))
+    sides = [side for pair in logs for side in pair]
+    if min(map(len, sides)) < 2:
         return Ratio(float(np.exp(change)), float("nan"), float("nan"))
-    parts = [side.var(ddof=1) / len(side) for side in logs]
-    variance = sum(parts) + 2 * common_noise**2
-    estimated = sum(part**2 / (len(side) - 1) for part, side in zip(parts, logs))
+    count = len(points)
+    parts = [side.var(ddof=1) / len(side) / count**2 for side in sides]
+    variance = sum(parts) + 2 * common_noise**2 / count
+    estimated = sum(part**2 / (len(side) - 1) for part, side in zip(parts, sides))
 
     def freedom(variance: float) -> float:
         """Welch and Satterthwaite's degrees of freedom; only the variance of the repetitions reduces them."""
         return variance**2 / estimated if estimated > 0 else np.inf
 
     tested = variance + 2 * run_noise**2
-    one = sum(float(side.var(ddof=1)) for side in logs)
+    one = sum(float(side.var(ddof=1)) for side in sides) / count
     return from_log(change, variance, freedom(variance), one, (tested, freedom(tested)))
 
 
@@ -105,15 +117,14 @@ def from_log(
     change: float, variance: float, freedom: float, spread: float, tested: tuple[float, float] | None = None
 ) -> Ratio:
     """The ratio whose logarithm is `change`, with Student's t interval. `tested`: the variance and the degrees of
-    freedom behind `p`, if they differ from those of the interval."""
+    freedom behind verdicts, if they differ from those of the interval."""
     # The lower limit avoids a division by 0 if all repetitions of a side are equal.
     error = max(float(np.sqrt(variance)), 1e-12)
     reach = float(student.ppf((1 + CONFIDENCE) / 2, freedom)) * error
     low, middle, high = (float(np.exp(change + step)) for step in (-reach, 0, reach))
     variance, freedom = tested or (variance, freedom)
     error = max(float(np.sqrt(variance)), 1e-12)
-    p = float(2 * student.sf(abs(change) / error, freedom))
-    return Ratio(middle, low, high, p, "", error, float(freedom), float(spread))
+    return Ratio(middle, low, high, "", error, float(freedom), float(spread))
 
 
 def judge(
@@ -125,22 +136,29 @@ def judge(
 ) -> list[Ratio]:
     """The ratios of one metric at all points, each with its verdict.
 
-    FASTER and SLOWER: the ratio differs from 1 by `margin` or more, and the difference survives Benjamini and
-    Hochberg's correction for many points, which is stricter than an interval that excludes 1. SAME: `is_same` or, by
-    default, the entire interval lies within the margin. UNCLEAR: everything else, and all points that are not `shown`.
+    FASTER and SLOWER: the test that the ratio differs from 1 by more than `margin` survives Benjamini and Hochberg's
+    correction for many points. SAME: `is_same` or, by default, the entire interval lies within the margin. UNCLEAR:
+    everything else, and all points that are not `shown`.
     """
     shown = [True] * len(ratios) if shown is None else shown
     is_same = is_same or (lambda one: 1 - margin < one.low and one.high < 1 + margin)
-    real = discoveries(np.array([one.p if shows else np.nan for one, shows in zip(ratios, shown)]))
+    real = discoveries(np.array([beyond(one, margin) if shows else np.nan for one, shows in zip(ratios, shown)]))
 
     def verdict(one: Ratio, differs: bool, shows: bool) -> str:
         if one is NOT_MEASURED:
             return ""
-        if differs and at_least(abs(one.value - 1), margin):
+        if differs:
             return FASTER if (one.value > 1) == metric.larger_is_better else SLOWER
         return SAME if shows and is_same(one) else UNCLEAR
 
     return [replace(one, verdict=verdict(one, *judged)) for one, *judged in zip(ratios, real, shown)]
+
+
+def beyond(one: Ratio, margin: float) -> float:
+    """The p value of the hypothesis that B differs from A by at most this share of A; NaN without a spread."""
+    change = np.log(one.value)
+    distance = max(change - np.log1p(margin), np.log1p(-margin) - change)
+    return min(1.0, 2 * float(student.sf(distance / one.error, one.freedom))) if np.isfinite(one.error) else np.nan
 
 
 def at_least(share: float, wanted: float) -> bool:

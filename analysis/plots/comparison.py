@@ -35,8 +35,8 @@ def draw(matched: pd.DataFrame, overall: pd.DataFrame, metrics, experiment: str 
     return Drawing(
         f"{NAME}_{experiment}" if experiment else NAME,
         TITLE,
-        "Circles are points of equal parameters. Diamonds are geometric means over the points, with their 95 % "
-        "bootstrap intervals. A ratio of 1 means no change.",
+        "Circles are points of equal parameters. Diamonds are geometric means over these points, with their 95 % "
+        "intervals. A ratio of 1 means no change.",
         figure,
     )
 

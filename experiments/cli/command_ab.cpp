@@ -1,7 +1,10 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
-#include <iostream>
+#include <algorithm>
+#include <cmath>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -10,6 +13,7 @@
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/folder.hpp"
 #include "experiments/cli/options.hpp"
+#include "experiments/harness/measure/statistics.hpp"
 #include "experiments/harness/say.hpp"
 #include "experiments/harness/sweep/ab.hpp"
 #include "experiments/harness/sweep/progress.hpp"
@@ -25,7 +29,8 @@ struct AbOptions {
   FolderOptions folder;
   std::string other;
   std::vector<std::string> a_axes, b_axes;
-  unsigned pairs = 20, restart_after = 2;
+  double minutes = 10, slice = 0.03, lead = 0.01;
+  unsigned starts = 0;
 };
 
 std::string own_executable() { return fs::read_symlink("/proc/self/exe").string(); }
@@ -35,35 +40,12 @@ std::vector<std::string> words_of(const AbOptions& options, const std::string& e
                                   const std::vector<std::string>& axes, const fs::path& out, bool again) {
   std::vector<std::string> words{executable, "ab-side", spec.string(), again ? "--resume" : "--out", out.string()};
   if (again) words.emplace_back("--resume-anyway");  // no other run writes to this folder
-  words.insert(words.end(), {"--device", options.common.device, "--gpu", std::to_string(options.common.gpu)});
+  words.insert(words.end(),
+               {"--device", options.common.device, "--gpu", std::to_string(options.common.gpu), "--seconds",
+                fmt::format("{}", options.slice), "--warmup", fmt::format("{}", options.lead), "--messages", "0"});
   for (std::string& word : options.common.services.words()) words.push_back(std::move(word));
   for (const std::string& axis : axes) words.insert(words.end(), {"--axis", axis});
   return words;
-}
-
-/// Measures the cells requested on stdin, one per line, and replies with the text to show in the terminal.
-int ab_side(AbOptions& options, CLI::App& command, const std::vector<std::string>& arguments) {
-  const Spec spec = options.folder.load(options.common, command);
-  const auto directory = options.folder.directory(spec.name);
-  auto session = options.common.session(spec.info->name(), arguments);
-  const std::vector<Resolution> points = all_points(spec, *session);
-  session->connect(points);
-  Results results = options.folder.open(directory, spec, *session);
-  results.begin(*session, points);
-  Json names = Json::array();
-  for (const Resolution& each : points) names.push_back(spec.info->text(each.values));
-  std::cout << Json{{"points", names}}.dump() << std::endl;
-  for (std::string line; !interrupted() && std::getline(std::cin, line);) {
-    const Json asked = Json::parse(line);
-    const Json row = results.measure(*session, points.at(asked.at("point")), asked.at("pair"), {},
-                                     [&](Json& made) { made["ab"] = asked; });
-    if (interrupted()) break;
-    results.write(row);
-    const auto rate = figure_of(row, spec.info->entry().rate);
-    const std::string shown = rate ? spec.info->text(spec.info->entry().rate, *rate) : row["status"].get<std::string>();
-    std::cout << Json{{"shown", shown}}.dump() << std::endl;
-  }
-  return interrupted() ? 130 : 0;
 }
 
 /// Number of points of one side. Throws BadInput if its axes do not fit the spec; the message names their option.
@@ -118,93 +100,221 @@ class Place {
   bool kept_ = false;
 };
 
-int ab(AbOptions& options, CLI::App& command) {
+/// The variation between starts so far, by figure and point: log ratios B / A of the medians of each visit.
+class Variation {
+ public:
+  void add(std::uint64_t point, const Json& a, const Json& b) {
+    for (const auto& [name, value] : a.items()) {
+      if (!b.contains(name) || value <= 0 || b[name] <= 0) continue;
+      logs_[name][point].push_back(std::log(b[name].get<double>() / value.get<double>()));
+    }
+  }
+  /// What these many starts will find, for the figures in `shown`.
+  std::string text(const std::vector<std::string>& shown, unsigned starts) const {
+    std::vector<std::string> parts;
+    for (const std::string& name : shown) {
+      const auto points = logs_.find(name);
+      if (points == logs_.end()) continue;
+      std::vector<double> deviations;
+      for (const auto& [point, logs] : points->second) {
+        if (logs.size() > 1) deviations.push_back(deviation_of(logs));
+      }
+      if (deviations.empty()) continue;
+      const double typical = median_of(deviations);
+      parts.push_back(fmt::format("{} {:.2g} % (starts differ by {:.2g} %)", name, 100 * detectable(typical, starts),
+                                  100 * typical));
+    }
+    return fmt::format("{}", fmt::join(parts, ", "));
+  }
+
+ private:
+  std::map<std::string, std::map<std::uint64_t, std::vector<double>>> logs_;
+};
+
+/// Both sides' processes, and the requests to them.
+class Sides {
+ public:
+  Sides(const AbOptions& options, fs::path out) : options_(options), out_(std::move(out)) {}
+
+  /// Starts both processes. Side B measures the limits at the first start, and A uses the same ones, so that both make
+  /// the same choices.
+  void start(unsigned number) {
+    start_ = number;
+    a_.reset(), b_.reset();
+    b_ = process("b", own_executable(), options_.b_axes);
+    if (number == 0) return greet(*b_, Json::array());
+    a_ = process("a", a_executable(), options_.a_axes);
+    b_->write({{"limits", Json::array()}});
+    greet(*a_, Json::array());
+    b_->read();
+  }
+  /// Completes the first start, after the device and its limits are known.
+  void start_a() {
+    const Json b_points = points_;
+    a_ = process("a", a_executable(), options_.a_axes);
+    greet(*a_, limits_);
+    if (points_.size() != b_points.size()) {
+      throw BadInput(
+          fmt::format("side A has {} points on this device, but side B {}; a comparison needs the same points",
+                      points_.size(), b_points.size()));
+    }
+    points_ = b_points;
+  }
+  Json slice(char side, std::uint64_t point, std::uint64_t block, unsigned place) {
+    Side& asked = side == 'a' ? *a_ : *b_;
+    return asked.ask({{"point", point}, {"start", start_}, {"block", block}, {"place", place}});
+  }
+  /// Ends a visit; returns the text for the terminal.
+  std::string end(std::uint64_t point) {
+    const Json request{{"point", point}, {"start", start_}};
+    const Json a = a_->ask(request), b = b_->ask(request);
+    return fmt::format("A {} · B {} · {}", a.at("shown").get<std::string>(), b.at("shown").get<std::string>(),
+                       points_.at(point).get<std::string>());
+  }
+  const Json& points() const { return points_; }
+  const std::vector<std::string>& variants() const { return variants_; }
+
+ private:
+  std::string a_executable() const { return options_.other.empty() ? own_executable() : options_.other; }
+  std::unique_ptr<Side> process(const std::string& name, const std::string& executable,
+                                const std::vector<std::string>& axes) {
+    const std::string letter(1, static_cast<char>(name[0] - 'a' + 'A'));
+    return std::make_unique<Side>(letter,
+                                  words_of(options_, executable, out_ / "spec.json", axes, out_ / name, start_ != 0),
+                                  out_ / (name + ".log"));
+  }
+  void greet(Side& side, const Json& limits) {
+    const Json hello = side.ask({{"limits", limits}});
+    if (hello.value("version", 0u) != kAbVersion) {
+      throw BadInput("--other", options_.other, "an executable that compares in slices, as this one does");
+    }
+    points_ = hello.at("points");
+    variants_ = hello.at("variants").get<std::vector<std::string>>();
+    limits_ = hello.at("limits");
+  }
+
+  const AbOptions& options_;
+  fs::path out_;
+  std::unique_ptr<Side> a_, b_;
+  Json points_, limits_;
+  std::vector<std::string> variants_;
+  unsigned start_ = 0;
+};
+
+/// Seconds of the shortest useful visit to a point. A slice sets its queue up and takes it down again.
+double shortest_visit(const AbOptions& options) {
+  constexpr double kSetup = 0.02;
+  return 4 * kLeastBlocks * (options.slice + options.lead + kSetup);
+}
+
+/// Checks the options; returns the spec.
+Spec checked(AbOptions& options, CLI::App& command) {
   if (options.other.empty() && options.a_axes == options.b_axes) {
     throw BadInput("--other", "", "another executable, or different values of --a-axis and --b-axis");
   }
   if (!options.other.empty() && access(options.other.c_str(), X_OK) != 0) {
     throw BadInput("--other", options.other, "a feedrate executable");
   }
-  const Spec spec = options.folder.load(options.common, command);
+  for (const char* name : {"--seconds", "--warmup", "--messages", "--repetitions"}) {
+    if (const CLI::Option* option = command.get_option(name); option->count() != 0) {
+      throw BadInput(name, option->as<std::string>(),
+                     "no value: `ab` measures slices; use --slice, --lead, --minutes and --starts");
+    }
+  }
+  Spec spec = options.folder.load(options.common, command);
   if (spec.points.empty()) throw BadInput("SPEC", spec.name, "a spec with points; this one has only searches");
   if (options.folder.resuming())
-    throw BadInput("--resume", options.folder.resume, "no value, because `ab` always starts new pairs");
-  const std::uint64_t pairs = options.pairs + options.pairs % 2;
-  const std::uint64_t per_start = options.restart_after + options.restart_after % 2;
-  if (pairs <= per_start) {
-    throw BadInput(
-        "--pairs", std::to_string(options.pairs),
-        fmt::format("more than --restart-after ({}), because the variance between starts needs at least two starts",
-                    per_start));
-  }
+    throw BadInput("--resume", options.folder.resume, "no value, because `ab` always starts anew");
   check_sides(options, spec);
-  constexpr double kStartSeconds = 2;  // for both sides together
-  const double per_pair = 2 * (options.common.run.seconds + options.common.run.warmup_seconds);
-  const std::uint64_t starts = (pairs + per_start - 1) / per_start;
-  const double whole =
-      per_pair * static_cast<double>(spec.points.size() * pairs) + kStartSeconds * static_cast<double>(starts);
-  const fs::path out = options.folder.directory(spec.name + "-ab");
-  std::optional<Place> place;
-  if (!options.folder.dry_run) {
-    place.emplace(out);
-    write_whole(out / "spec.json", spec.document);
+  return spec;
+}
+
+void say_plan(const AbPlan& plan, const Sides& sides) {
+  say("{} points, {} starts of both sides, about {:.1f} minutes\n", plan.points.size(), plan.starts, plan.seconds / 60);
+  std::vector<std::string> left_out;
+  for (std::uint64_t i = 0; i < sides.points().size(); ++i) {
+    if (!std::ranges::binary_search(plan.points, i)) left_out.push_back(sides.points()[i].get<std::string>());
   }
-  say("{} points, {} pairs each, in the order A B B A; about {:.0f} s; results in {}\n", spec.points.size(), pairs,
-      whole, out.string());
-  if (!place) return 0;
-  // Both sides restart periodically, so that an effect that lasts for one process's lifetime does not count as a
-  // difference between the sides.
-  std::uint64_t number = 0;
-  const auto side = [&](const char* name, const std::string& executable, const std::vector<std::string>& axes) {
-    const fs::path folder = out / name, log = out / (std::string(name) + ".log");
-    const std::string letter(1, static_cast<char>(name[0] - 'a' + 'A'));
-    return std::make_unique<Side>(letter, words_of(options, executable, out / "spec.json", axes, folder, number != 0),
-                                  log);
+  if (left_out.empty()) return;
+  say("not compared, because --minutes is too short for all {} points:\n  {}\n", sides.points().size(),
+      fmt::join(left_out, "\n  "));
+}
+
+/// Figures by which the terminal judges the progress: the rate, and the median of the time.
+std::vector<std::string> judged_figures(const ExperimentInfo& info) {
+  std::vector<std::string> names{info.entry().rate};
+  if (!info.entry().time.empty()) names.push_back(info.entry().time + ".p50");
+  return names;
+}
+
+void measure(const AbOptions& options, const Spec& spec, Place& place, const fs::path& out) {
+  constexpr unsigned kPilot = 4;  // starts after which their variation is known well enough to say what can be found
+  Sides sides(options, out);
+  sides.start(0);
+  sides.start_a();
+  place.keep();
+  AbPlan plan = plan_ab(sides.variants(), 60 * options.minutes, shortest_visit(options), options.starts);
+  plan.seed = options.common.run.seed;
+  say_plan(plan, sides);
+  const std::vector<std::string> judged = judged_figures(*spec.info);
+  Progress progress(*spec.info, plan.points.size() * plan.starts, plan.seconds / static_cast<double>(plan.starts));
+  Variation variation;
+  std::map<char, std::map<std::string, std::vector<double>>> visit;  // values by side and figure
+  std::uint64_t done = 0;
+  const std::uint64_t began = now_ns();
+  const auto medians = [&](char side) {
+    Json typical = Json::object();
+    for (const auto& [name, values] : visit[side]) typical[name] = median_of(values);
+    return typical;
   };
-  std::unique_ptr<Side> a, b;
-  Json names;
-  const auto start = [&](std::uint64_t now) {
-    number = now;
-    a.reset(), b.reset();
-    a = side("a", options.other.empty() ? own_executable() : options.other, options.a_axes);
-    const Json a_points = a->read().at("points");  // A has measured its limits by then
-    b = side("b", own_executable(), options.b_axes);
-    names = b->read().at("points");
-    if (a_points.size() != names.size()) {
-      throw BadInput(fmt::format("side A has {} points on this device, but side B {}; pairs need the same points",
-                                 a_points.size(), names.size()));
-    }
-  };
-  PairPlan plan{0, pairs, options.common.run.seed, per_start};
+  measure_slices(plan, {.start =
+                            [&](unsigned number) {
+                              if (number != 0) sides.start(number);
+                              if (number != kPilot) return;
+                              progress.show_now(fmt::format("{} starts will find a change of {} at half of the points",
+                                                            plan.starts, variation.text(judged, plan.starts)));
+                              progress.keep();
+                            },
+                        .slice =
+                            [&](char side, std::uint64_t point, std::uint64_t block, unsigned at) {
+                              const Json slice = sides.slice(side, point, block, at);
+                              for (const std::string& name : judged) {
+                                if (slice.contains("figures") && slice["figures"].contains(name))
+                                  visit[side][name].push_back(slice["figures"][name]);
+                              }
+                              return slice.value("status", "") != text_of(Status::skipped);
+                            },
+                        .end =
+                            [&](std::uint64_t point) {
+                              variation.add(point, medians('a'), medians('b'));
+                              visit.clear();
+                              progress.show_now(fmt::format("[{}/{}] {}", ++done, plan.points.size() * plan.starts,
+                                                            sides.end(point)));
+                              progress.keep();
+                            },
+                        .stop = interrupted,
+                        .elapsed = [began] { return 1e-9 * static_cast<double>(now_ns() - began); }});
+  progress.end();
+}
+
+int ab(AbOptions& options, CLI::App& command) {
+  const Spec spec = checked(options, command);
+  const fs::path out = options.folder.directory(spec.name + "-ab");
+  if (options.folder.dry_run) {
+    const AbPlan plan = plan_ab(std::vector<std::string>(spec.points.size()), 60 * options.minutes,
+                                shortest_visit(options), options.starts);
+    say("{} of {} points, {} starts of both sides, about {:.1f} minutes; results in {}\n", plan.points.size(),
+        spec.points.size(), plan.starts, options.minutes, out.string());
+    return 0;
+  }
+  Place place(out);
+  write_whole(out / "spec.json", spec.document);
   try {
-    start(0);
-    place->keep();
-    plan.points = names.size();
-    Progress progress(*spec.info, plan.points * plan.pairs, per_pair);
-    std::uint64_t done = 0;
-    measure_pairs(
-        plan,
-        [&](std::uint64_t now) {
-          if (now != 0) start(now);
-        },
-        [&](char letter, std::uint64_t point, std::uint64_t pair) {
-          Side& asked = letter == 'a' ? *a : *b;
-          asked.ask(point, pair, number);
-          return asked.read();
-        },
-        [&](std::uint64_t point, std::uint64_t, const Json& from_a, const Json& from_b) {
-          progress.show_now(fmt::format("[{}/{}] A {} · B {} · {}", ++done, plan.points * plan.pairs,
-                                        from_a.at("shown").get<std::string>(), from_b.at("shown").get<std::string>(),
-                                        names[point].get<std::string>()));
-          progress.keep();
-        },
-        interrupted);
-    progress.end();
+    measure(options, spec, place, out);
   } catch (const Failure&) {  // Ctrl-C at a terminal reaches the sides as well
-    place->keep();            // the sides' logs say more
+    place.keep();             // the sides' logs say more
     if (!interrupted()) throw;
   }
-  a.reset(), b.reset();
   say("results in {}; verdicts: python -m analysis ab {}\n", out.string(), out.string());
   return interrupted() ? 130 : 0;
 }
@@ -214,7 +324,7 @@ int ab(AbOptions& options, CLI::App& command) {
 void add_ab(Program& program) {
   auto options = std::make_shared<AbOptions>();
   CLI::App* command =
-      program.app.add_subcommand("ab", "compare two executables, or two settings, in interleaved pairs");
+      program.app.add_subcommand("ab", "compare two executables, or two settings, in interleaved slices");
   options->folder.add(*command, "quick");
   command->add_option("--other", options->other, "side A: another feedrate executable; side B is this one");
   command->add_option("--a-axis", options->a_axes, "name=values; replaces that axis on side A only; may be repeated")
@@ -223,23 +333,19 @@ void add_ab(Program& program) {
   command->add_option("--b-axis", options->b_axes, "name=values; replaces that axis on side B only; may be repeated")
       ->type_name("NAME=VALUES")
       ->take_all();
-  command->add_option("--pairs", options->pairs, "pairs per point; rounded up to an even number")
-      ->check(CLI::Range(2, 10000))
+  command
+      ->add_option("--minutes", options->minutes, "time for all slices of all points; side A starts after the limits")
+      ->check(CLI::Range(0.01, 10000.0))
       ->capture_default_str();
   command
-      ->add_option("--restart-after", options->restart_after,
-                   "pairs per point between restarts of both executables; rounded up to an even number")
-      ->check(CLI::Range(2, 10000))
+      ->add_option("--starts", options->starts,
+                   fmt::format("starts of both executables; 0: as many as are useful, at least {}", kLeastStarts))
+      ->check(CLI::Range(0, 1000))
       ->capture_default_str();
+  add_seconds(*command, "slice", options->slice, 0.001, 60, "timed part of a slice");
+  add_seconds(*command, "lead", options->lead, 0, 60, "untimed part at the beginning of a slice");
   options->common.add(*command);
   program.on_choice(*command, [options, command] { return ab(*options, *command); });
-
-  auto side = std::make_shared<AbOptions>();
-  CLI::App* hidden =
-      program.app.add_subcommand("ab-side", "one side of `ab`; reads requests for cells from stdin")->group("");
-  side->folder.add(*hidden, "quick");
-  side->common.add(*hidden);
-  program.on_choice(*hidden, [side, hidden, &program] { return ab_side(*side, *hidden, program.arguments); });
 }
 
 }  // namespace feedrate

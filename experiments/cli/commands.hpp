@@ -28,6 +28,7 @@ void add_tune(Program&);
 void add_capacity(Program&);
 void add_limits(Program&);
 void add_ab(Program&);
+void add_ab_side(Program&);
 void add_worker(Program&);
 void add_dlq(Program&);
 void add_store(Program&);

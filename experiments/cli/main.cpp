@@ -64,8 +64,8 @@ int parse_and_act(CLI::App& app, const std::vector<std::string>& arguments) {
   feedrate::reject_unreadable_config(arguments);
   feedrate::Program program{app, arguments};
   using namespace feedrate;
-  for (const auto add : {add_list, add_run, add_sweep, add_tune, add_capacity, add_limits, add_ab, add_worker, add_dlq,
-                         add_store, add_validate, add_helper}) {
+  for (const auto add : {add_list, add_run, add_sweep, add_tune, add_capacity, add_limits, add_ab, add_ab_side,
+                         add_worker, add_dlq, add_store, add_validate, add_helper}) {
     add(program);
   }
   for (const auto& [name, add] : Commands::instance().entries()) add(program);

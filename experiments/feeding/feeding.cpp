@@ -353,7 +353,7 @@ Measurement Feeding::measure(const Resolution& cell, const Repetition& repetitio
   measured.machine = machine;
   measured.details["warmup"] = {
       {"seconds", warmup.seconds}, {"steady", warmup.steady}, {"ramp_seconds", result.ramp_seconds}};
-  if (!warmup.steady) measured.flags.insert(Flag::unsteady);
+  if (!warmup.steady && session_.settings().extend_warmup) measured.flags.insert(Flag::unsteady);
   measured.bounds_of_figures = bounds_of(point, session_.limits(), choices, describe_cpu().cache, is_open(point));
   if (is_open(point)) {
     const double pause = std::max(pause_before, pause_after);

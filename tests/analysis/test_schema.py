@@ -157,7 +157,7 @@ READINGS = changed(LIMIT, "limit", to=LIMIT["limit"] | {"least": 1.0, "greatest"
             "index", drop=True),
     rows.not_ok(rows.params(), "invalid", "3 results are wrong", corrupted=3),
     changed(LIMIT | {"status": "failed", "reason": "Redis refused"}, "limit", "value", drop=True),
-    CELL | {"flags": ["above_limit"]}, CELL | {"limit_rounds": 5}, CELL | {"ab": {"point": 1, "pair": 2}},
+    CELL | {"flags": ["above_limit"]}, CELL | {"limit_rounds": 5}, CELL | {"ab": {"point": 1, "start": 2, "slices": [{"block": 0, "place": 3, "figures": {"x": 1.5}}]}},
 ])  # fmt: skip
 def test_optional_and_additional_parts_are_valid(validate, row):
     validate(row)
@@ -181,8 +181,8 @@ WRONG_CELLS = [
     (("bounds", RATE, "bound"), {"sum": [1]}), (("bounds", RATE, "bound"), {"floor": "a_ns", "ceiling": "b_per_second"}), (("bounds", "latency_ns", "value"),), (("details", "driver", "ratio"),),
     (("figure",), {}), (("details", "stage_ns"), {}), (("environment",), {}), (("limits",), {}),
     (("time", "started"), "yesterday"), (("flags",), []), (("flags",), ["odd"]), (("flags",), ["above_limit"] * 2),
-    (("limit_rounds",), 0), (("ab",), {"point": 1}), (("ab",), {"point": 1, "pair": -1}),
-    (("ab",), {"point": 1, "pair": 2, "more": 3}),
+    (("limit_rounds",), 0), (("ab",), {"point": 1}), (("ab",), {"point": 1, "start": -1}),
+    (("ab",), {"point": 1, "start": 2, "more": 3}), (("ab",), {"point": 1, "start": 2, "slices": [{"block": 0, "place": 4}]}),
     (("machine", "host"),), (("machine", "period_seconds"),), (("machine", "sample"), []),
     (("machine", "samples", 0, "t"),), (("machine", "samples", 0, "gpu", "sm_clock_mhz"), {"min": 1}),
     (("machine", "samples"), CELL["machine"]["samples"] * 61), (("machine", "gpu", "sm_clock_mhz"), 1980),

@@ -10,17 +10,15 @@ import rows
 
 from analysis import power, stats
 from analysis.aa import run_noise, upper_bound
-from analysis.ab import Margins, by_start, paired
-from analysis.ab import judge as judge_pairs
 from analysis.histogram import Histogram, bucket_bounds, merge
 from analysis.interval import between, ends
 from analysis.load import load
 from analysis.shrinkage import prior, shrink
 from analysis.runs import ratios, run_means
-from analysis.verdict import FASTER, SAME, SLOWER, UNCLEAR, Ratio, discoveries, judge, ratio
+from analysis.verdict import FASTER, SAME, SLOWER, UNCLEAR, Ratio, discoveries, from_log, judge, mean_ratio, ratio
 
 THROUGHPUT, P50, P99 = rows.METRICS[:3]
-MARGIN, MARGINS = 0.02, Margins(0.02, 0.05)
+MARGIN = 0.02
 
 
 def simulated(generator, noise: str, spreads: np.ndarray, repetitions: int) -> np.ndarray:
@@ -49,30 +47,44 @@ def covering(found, truth: float = 1.0) -> float:
 # --- verdicts on the ratio of two sides
 
 
+def of(value: float, error: float, freedom: float = 20) -> Ratio:
+    return from_log(np.log(value), error**2, freedom, error**2)
+
+
 @pytest.mark.parametrize(
     "one, of_throughput, of_latency",
     [
-        (Ratio(1.20, 1.10, 1.30, 0.001), FASTER, SLOWER),
-        (Ratio(0.80, 0.70, 0.90, 0.001), SLOWER, FASTER),
-        (Ratio(1.02, 1.001, 1.04, 0.04), FASTER, SLOWER),  # a ratio at the margin counts
-        (Ratio(1.019, 1.001, 1.04, 0.04), UNCLEAR, UNCLEAR),  # a real change that may be too small to matter
-        (Ratio(1.01, 1.005, 1.015, 0.001), SAME, SAME),  # a real change that is certainly too small
-        (Ratio(1.00, 0.985, 1.015, 0.9), SAME, SAME),
-        (Ratio(1.00, 0.985, 1.021, 0.9), UNCLEAR, UNCLEAR),
-        (Ratio(1.00, 0.979, 1.015, 0.9), UNCLEAR, UNCLEAR),
-        (Ratio(1.20, 0.90, 1.60, 0.2), UNCLEAR, UNCLEAR),
+        (of(1.20, 0.03), FASTER, SLOWER),
+        (of(0.80, 0.03), SLOWER, FASTER),
+        (of(1.05, 0.01), FASTER, SLOWER),  # 3 % above the margin, with an error of 1 %
+        (of(1.035, 0.01), UNCLEAR, UNCLEAR),  # certainly a change, but perhaps smaller than the margin
+        (of(1.01, 0.002), SAME, SAME),  # a real change that is certainly too small
+        (of(1.00, 0.007), SAME, SAME),
+        (of(1.00, 0.011), UNCLEAR, UNCLEAR),
+        (of(1.20, 0.15), UNCLEAR, UNCLEAR),
         (Ratio(1.20, np.nan, np.nan), UNCLEAR, UNCLEAR),
     ],
 )
-def test_verdict_follows_from_ratio_and_interval(one, of_throughput, of_latency):
+def test_verdict_follows_from_ratio_and_error(one, of_throughput, of_latency):
     found = [judge([one], metric, MARGIN)[0].verdict for metric in (THROUGHPUT, P99)]
     assert found == [of_throughput, of_latency]
 
 
 def test_many_points_need_stronger_evidence():
-    lucky, dull = Ratio(1.1, 1.01, 1.2, 0.03), Ratio(1.0, 0.9, 1.1, 0.8)
+    lucky, dull = of(1.1, 0.033), of(1.0, 0.05)
     assert judge([lucky], THROUGHPUT, MARGIN)[0].verdict == FASTER
     assert judge([lucky] + [dull] * 20, THROUGHPUT, MARGIN)[0].verdict == UNCLEAR
+
+
+def test_mean_of_several_points_is_about_these_points():
+    """Points whose ratios differ widely do not widen the interval, and it covers the truth."""
+    generator, found = np.random.default_rng(9), []
+    truths = np.array([0.5, 1.0, 2.0, 1.5])
+    for _ in range(400):
+        sides = [np.exp(generator.normal(0, 0.03, (len(truths), 4))) for _ in "ab"]
+        found.append(mean_ratio([(one, truth * other) for one, other, truth in zip(*sides, truths)]))
+    assert covering(found, float(np.exp(np.log(truths).mean()))) == pytest.approx(0.95, abs=0.025)
+    assert np.median([one.high / one.low for one in found]) < 1.06
 
 
 def test_correction_matches_benjamini_and_hochberg():
@@ -144,7 +156,7 @@ def test_slowdown_of_five_percent_is_found(points, slow, spread):
     slower = np.where(np.arange(points) < slow, np.log(0.95), 0.0)
     for _ in range(40):
         sides = [np.exp(generator.normal(0, spread, (points, 5)) + change[:, None]) for change in (0 * slower, slower)]
-        trials.append(judge([ratio(*pair) for pair in zip(*sides)], THROUGHPUT, MARGIN))
+        trials.append(judge([ratio(*pair) for pair in zip(*sides)], THROUGHPUT, 0.005))
     for place in range(slow):
         assert share([found[place] for found in trials], SLOWER) >= 0.95
 
@@ -278,7 +290,7 @@ def test_noise_from_some_runs_prevents_false_verdicts_on_other_runs(between):
     measured = run_noise(pairs_of_runs(61, between), THROUGHPUT)
     values = [[one[THROUGHPUT.column] for one in pair] for pair in pairs_of_runs(62, between)]
     assert covering([ratio(*pair, measured) for pair in values]) >= 0.92
-    false = [share(judge([ratio(*pair, 0.0, noise) for pair in values], THROUGHPUT, MARGIN), FASTER, SLOWER)
+    false = [share(judge([ratio(*pair, 0.0, noise) for pair in values], THROUGHPUT, 0.0), FASTER, SLOWER)
              for noise in (measured, 0.0)]  # fmt: skip
     assert false[0] <= 0.02 and false[1] > 0.05
 
@@ -286,69 +298,6 @@ def test_noise_from_some_runs_prevents_false_verdicts_on_other_runs(between):
 def test_upper_bound_matches_clopper_and_pearson():
     assert upper_bound(0, 100) == pytest.approx(1 - 0.05 ** (1 / 100))  # for 0 of n: 1 minus the n-th root of 5 %
     assert upper_bound(2, 20) == pytest.approx(0.2826, abs=1e-4) and upper_bound(20, 20) == 1
-
-
-# --- interleaved pairs
-
-
-def pairs(generator, points: int = 60, count: int = 20, change: float = 1.0, spread: float = 0.035):
-    """Pairs whose sides each vary by `spread`; B's first point is changed by the factor `change`."""
-    logs = generator.normal(0, spread * np.sqrt(2), (points, count))
-    logs[0] += np.log(change)
-    return judge_pairs([paired(one) for one in logs], THROUGHPUT, MARGINS)
-
-
-def test_pairs_of_equal_code_are_the_same():
-    generator = np.random.default_rng(31)
-    found = [one for _ in range(20) for one in pairs(generator)]
-    assert share(found, FASTER, SLOWER) <= 0.003 and share(found, SAME) >= 0.95
-    assert covering(found) == pytest.approx(0.95, abs=0.015)
-
-
-def test_pairs_detect_change_of_five_percent_in_one_of_many_points():
-    generator = np.random.default_rng(32)
-    found = [pairs(generator, change=0.95)[0] for _ in range(100)]
-    assert 0.58 <= share(found, SLOWER) <= 0.82
-    assert share(found, SAME) <= 0.05  # the change is just outside the margin, and each test has an error rate of 5 %
-
-
-def test_change_at_the_margin_gets_same_in_five_percent_of_cases():
-    generator = np.random.default_rng(33)
-    only_same = Margins(0.5, 0.05)  # no change reaches this margin, so only SAME and UNCLEAR remain
-    found = [judge_pairs([paired(generator.normal(np.log(1.05), 0.02, 8))], P50, only_same)[0] for _ in range(600)]
-    assert share(found, SAME) == pytest.approx(0.05, abs=0.02)
-
-
-@pytest.mark.parametrize("logs, verdict", [
-    ([0.2, 0.2, 0.21, 0.2], FASTER),
-    ([-0.2, -0.2, -0.21, -0.2], SLOWER),
-    ([0.01, -0.01, 0.0, 0.005], SAME),
-    ([0.03, 0.031, 0.03, 0.03], FASTER),  # within the margin of SAME, but certainly changed
-    ([0.3, -0.3, 0.1, 0.0], UNCLEAR),
-    ([0.2], UNCLEAR),
-])  # fmt: skip
-def test_pairs_get_the_right_verdict(logs, verdict):
-    assert judge_pairs([paired(np.array(logs))], THROUGHPUT, MARGINS)[0].verdict == verdict
-
-
-def test_tail_is_judged_only_with_enough_power():
-    clear, wild = (paired(np.random.default_rng(34).normal(0.5, spread, 20)) for spread in (0.02, 0.5))
-    found = [[one.verdict for one in judge_pairs([clear, wild], metric, MARGINS)] for metric in (P99, P50)]
-    assert found == [[SLOWER, UNCLEAR], [SLOWER, SLOWER]]
-
-
-def test_pairs_between_two_restarts_count_as_one():
-    """Identical code whose speed differs by 5 % from one process start to the next."""
-    generator, shares = np.random.default_rng(35), []
-    starts = np.repeat(np.arange(5), 4)
-    for _ in range(10):
-        logs = (generator.normal(0, 0.05, (60, 5, 1)) + generator.normal(0, 0.02, (60, 5, 4))).reshape(60, -1)
-        sides = [[paired(by_start(one, starts)) for one in logs], [paired(one) for one in logs]]
-        shares.append([share(judge_pairs(side, THROUGHPUT, MARGINS), FASTER, SLOWER) for side in sides])
-    apart, alike = np.mean(shares, axis=0)
-    assert apart <= 0.01 and alike > 0.1
-    logs = np.array([0.1, np.nan, 0.3])
-    assert by_start(logs, [-1, -1, -1]) is logs and by_start(logs, [0, 0, 1]).tolist() == [0.1, 0.3]
 
 
 # --- power
@@ -363,22 +312,23 @@ def share_found(size: float, draw, judged, points: int = 30) -> float:
     return float(np.mean(hits))
 
 
-@pytest.mark.parametrize("count", [5, 20])
-def test_power_of_pairs_matches_simulated_pairs(count):
+@pytest.mark.parametrize("margin", [0.0, MARGIN])
+def test_power_of_repetitions_matches_simulated_ones(margin):
     def draw(generator, change):
-        return paired(generator.normal(change, 0.05 * np.sqrt(2), count))
+        return ratio(np.exp(generator.normal(0, 0.03, 8)), np.exp(generator.normal(change, 0.03, 8)))
 
-    size = power.change(*power.PAIRS.error(2 * 0.05**2, count), 30)
-    assert share_found(size, draw, lambda some: judge_pairs(some, THROUGHPUT, MARGINS)) == pytest.approx(0.8, abs=0.08)
+    size = power.change(*power.repetitions(0.0).error(2 * 0.03**2, 8), 30, margin)
+    assert share_found(size, draw, lambda some: judge(some, THROUGHPUT, margin)) == pytest.approx(0.8, abs=0.08)
 
 
-def test_power_grows_with_pairs_and_shrinks_with_points():
-    changes = [power.change(*power.PAIRS.error(0.005, count), 50) for count in (3, 5, 10, 20, 30)]
+def test_power_grows_with_starts_and_shrinks_with_points():
+    changes = [power.change(*power.STARTS.error(0.005, count), 50) for count in (3, 5, 10, 20, 30)]
     assert changes == sorted(changes, reverse=True)
     assert power.found(0.05, 0.01, 19, 1) > power.found(0.05, 0.01, 19, 100) and power.found(0.05, np.nan, 19, 1) == 0
+    assert power.found(0.05, 0.01, 19, 1) > power.found(0.05, 0.01, 19, 1, 0.02) > power.found(0.03, 0.01, 19, 1, 0.02)
     assert power.change(1e-12, np.inf, 9) == power.FINEST and power.change(5.0, 2, 9) == np.inf
-    count = power.PAIRS.needed([0.005], 0.05, 20)
-    found = [power.found(0.05, *power.PAIRS.error(0.005, number), 20) for number in (count - 1, count)]
+    count = power.STARTS.needed([0.005], 0.05, 20)
+    found = [power.found(0.05, *power.STARTS.error(0.005, number), 20) for number in (count - 1, count)]
     assert found[0] < 0.8 <= found[1]
     assert power.repetitions(0.05).needed([0.0001], 0.05, 20) is None  # run noise remains
 

@@ -77,7 +77,7 @@ def judged(lines: list[dict]) -> dict[str, list]:
     rules, found = Rules(), {}
     for metric in (Metric(**described) for described in lines[0]["metrics"]):
         known = ratios(*logarithms(lines, metric.name), metric.resolution)
-        found[metric.name] = judge(known, metric, rules.margin, power.shown(known, metric, None))
+        found[metric.name] = judge(known, metric, rules.margin, power.shown(known, metric, None, rules.margin))
     return found
 
 

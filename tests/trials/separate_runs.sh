@@ -11,6 +11,6 @@ for ((run = 1; run <= runs; ++run)); do
   sides=(a b)
   ((run % 2)) || sides=(b a)
   for side in "${sides[@]}"; do
-    "${FEEDRATE:-feedrate}" sweep "$here/planted_ab.json" --seed "$run" --repetitions 1 --out "$out/$side$run" "$@"
+    "${FEEDRATE:-feedrate}" sweep "$here/separate_runs.json" --seed "$run" --repetitions 3 --out "$out/$side$run" "$@"
   done
 done

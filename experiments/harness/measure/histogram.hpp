@@ -43,6 +43,9 @@ class Histogram {
   /// The value at or below which the share `quantile` (0..1] of the samples lies, as the middle of its bucket; 0
   /// without samples.
   double quantile(double quantile) const;
+  /// The same, interpolated within the bucket, as if its samples were evenly spread. Distributions that share their
+  /// median's bucket then still differ.
+  double interpolated(double quantile) const;
 
   std::uint64_t samples() const { return samples_; }
   std::uint64_t overflow() const { return overflow_; }

@@ -31,6 +31,7 @@ void put(const Measurement& measured, Json& row) {
   row["status"] = text_of(measured.status);
   row["cause"] = text_of(measured.cause);
   row["reason"] = measured.reason;
+  if (measured.status == Status::skipped) return;
   for (const Flag flag : measured.flags) row["flags"].push_back(text_of(flag));
   if (!measured.chosen.empty()) row["chosen"] = measured.chosen;
   if (!measured.details.empty()) row["details"] = measured.details;
@@ -145,38 +146,48 @@ Json Session::hung_row(const Resolution& cell, unsigned repetition, const std::s
   return hung;
 }
 
-Json Session::run_cell(const Resolution& cell, unsigned repetition, CellTimeline* timeline) {
-  if (cell.impossible.empty()) limits_.read_if_due();
-  const Json params = info_.axes().params(cell.values);
-  Json made = row("cell", params, params, repetition);
-  if (limits_.rounds() != 0) made["limit_rounds"] = limits_.rounds();
-  const NvtxRange cell_range(fmt::format("cell {} {}", info_.variant(cell.values), made["id"].get<std::string>()));
-  const NvtxRange repetition_range(fmt::format("repetition {}", repetition));
-  const auto begin = now_ns();
-  if (!cell.impossible.empty()) {
-    made["status"] = text_of(Status::skipped);
-    made["cause"] = text_of(Cause::impossible);
-    made["reason"] = cell.impossible;
-    return made;
-  }
+Measurement Session::measure(const Resolution& cell, const Repetition& repetition) {
   Measurement measured;
+  if (!cell.impossible.empty()) {
+    measured.judge(Status::skipped, Cause::impossible, cell.impossible);
+    return measured;
+  }
   try {
-    measured = experiment_->measure(cell, {repetition, timeline});
+    measured = experiment_->measure(cell, repetition);
   } catch (const std::exception& error) {  // from the setup of the cell: memory, connections
     measured = {};
     measured.judge(Status::failed, Cause::error, error.what());
   }
-  if (measured.status != Status::failed) {
-    const auto disturbed = measured.machine ? disturbances(*measured.machine) : std::vector<std::string>{};
-    if (interrupted()) {
-      measured.judge(Status::invalid, Cause::interrupted, "interrupted");
-    } else if (!settings_.keep_disturbed && !disturbed.empty()) {
-      measured.judge(Status::invalid, Cause::disturbed, fmt::format("disturbed: {}", fmt::join(disturbed, "; ")));
-    }
+  if (measured.status == Status::failed) return measured;
+  const auto disturbed = measured.machine ? disturbances(*measured.machine) : std::vector<std::string>{};
+  if (interrupted()) {
+    measured.judge(Status::invalid, Cause::interrupted, "interrupted");
+  } else if (!settings_.keep_disturbed && !disturbed.empty()) {
+    measured.judge(Status::invalid, Cause::disturbed, fmt::format("disturbed: {}", fmt::join(disturbed, "; ")));
   }
+  return measured;
+}
+
+Json Session::cell_row(const Resolution& cell, unsigned repetition, Measurement measured,
+                       std::uint64_t begin_ns) const {
+  const Json params = info_.axes().params(cell.values);
+  Json made = row("cell", params, params, repetition);
+  if (limits_.rounds() != 0) made["limit_rounds"] = limits_.rounds();
   set_bounds(info_.entry().figures, limits_.values(), measured);
   put(measured, made);
-  made["time"]["duration_seconds"] = static_cast<double>(now_ns() - begin) / 1e9;
+  made["time"]["duration_seconds"] = static_cast<double>(now_ns() - begin_ns) / 1e9;
+  return made;
+}
+
+Json Session::run_cell(const Resolution& cell, unsigned repetition, CellTimeline* timeline) {
+  if (cell.impossible.empty()) limits_.read_if_due();
+  const auto begin = now_ns();
+  const std::string started = utc_now();
+  const NvtxRange cell_range(
+      fmt::format("cell {} {}", info_.variant(cell.values), row_id(info_.axes().params(cell.values), repetition)));
+  const NvtxRange repetition_range(fmt::format("repetition {}", repetition));
+  Json made = cell_row(cell, repetition, measure(cell, {repetition, timeline}), begin);
+  made["time"]["started"] = started;
   return made;
 }
 

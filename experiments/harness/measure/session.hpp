@@ -70,7 +70,8 @@ class Session {
   Device& device() { return *device_; }
   /// The device, for threads that may outlive the session.
   const std::shared_ptr<Device>& shared_device() const { return device_; }
-  const GpuSource& gpu() const { return gpu_source_; }
+  /// Source of samples of the GPU's state; empty if it is not to be watched.
+  GpuSource gpu() const { return settings_.watch_gpu ? gpu_source_ : GpuSource{}; }
   unsigned gpu_index() const { return gpu_index_; }  ///< the index for open_device()
   const RunSettings& settings() const { return settings_; }
   /// Replaces the settings for later cells; returns the previous ones. Rows record settings that differ from the run's.
@@ -93,6 +94,10 @@ class Session {
   /// The row of this invocation, with the values that its other rows share. Call it after the limits are measured.
   Json run_row();
   const std::string& run_id() const { return run_id_; }
+  /// Measures a resolved point once. Errors inside the cell are part of the result.
+  Measurement measure(const Resolution&, const Repetition&);
+  /// The row of a cell whose measurement began at `begin_ns` and has ended now.
+  Json cell_row(const Resolution&, unsigned repetition, Measurement, std::uint64_t begin_ns) const;
   /// Measures a resolved point once and returns its row; never throws for an error inside the cell.
   Json run_cell(const Resolution&, unsigned repetition, CellTimeline* timeline = nullptr);
   /// The row of a cell that never returned. May be called from a thread other than the hung one.

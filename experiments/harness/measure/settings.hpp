@@ -33,6 +33,7 @@ struct RunSettings {
   bool extend_warmup = true;        ///< extend the warm-up until the rate is steady, up to kMaxWarmups times its length
   bool compare_with_generator = true;  ///< a row near the load generator's own limit is invalid
   bool external_worker = false;
+  bool watch_gpu = true;  ///< sample the GPU's state during the timed phase, which takes tens of milliseconds
   bool traced = false;    ///< an activity recorder runs throughout, which adds a little overhead
   bool profiled = false;  ///< an attached profiler captures the timed phases
 };

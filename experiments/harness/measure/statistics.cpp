@@ -15,10 +15,7 @@ constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
 /// Standard error of the mean of at least two values.
 double standard_error(std::span<const double> values) {
-  const double mean = mean_of(values), n = static_cast<double>(values.size());
-  double squares = 0;
-  for (const double value : values) squares += (value - mean) * (value - mean);
-  return std::sqrt(squares / (n - 1) / n);
+  return deviation_of(values) / std::sqrt(static_cast<double>(values.size()));
 }
 
 /// Variance of the median of n normal values, relative to the variance of their mean (order statistics; π / 2 for large
@@ -39,14 +36,24 @@ double median_of(std::vector<double> values) {
   return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
 }
 
-double half_width_95(std::span<const double> values) {
-  // The 97.5 % quantiles for 1 to 30 degrees of freedom (any table of Student's t); for more, the last value is close
+double deviation_of(std::span<const double> values) {
+  const double mean = mean_of(values);
+  double squares = 0;
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  return std::sqrt(squares / static_cast<double>(values.size() - 1));
+}
+
+double student_975(std::size_t freedom) {
+  // The quantiles for 1 to 30 degrees of freedom (any table of Student's t); for more, the last value is close
   // enough.
   constexpr double kT[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
                            2.201,  2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
                            2.080,  2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042};
-  const std::size_t n = values.size();
-  return n < 2 ? kInfinite : kT[std::min(n - 2, std::size(kT) - 1)] * standard_error(values);
+  return freedom == 0 ? kInfinite : kT[std::min(freedom, std::size(kT)) - 1];
+}
+
+double half_width_95(std::span<const double> values) {
+  return values.size() < 2 ? kInfinite : student_975(values.size() - 1) * standard_error(values);
 }
 
 double sequential_half_width_95(std::span<const double> values) {

@@ -11,6 +11,12 @@ double mean_of(std::span<const double> values);
 /// Requires at least one value.
 double median_of(std::vector<double> values);
 
+/// Standard deviation of at least two values.
+double deviation_of(std::span<const double> values);
+
+/// The 97.5 % quantile of Student's t.
+double student_975(std::size_t freedom);
+
 /// Half the width of the 95 % confidence interval of a mean, by Student's t. Repetitions are few, and a bootstrap from
 /// three values gives intervals that are too narrow. Infinite for fewer than two values.
 double half_width_95(std::span<const double> values);

@@ -8,15 +8,16 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <csignal>
 #include <cstring>
 #include <fstream>
-#include <numeric>
 #include <random>
 #include <sstream>
 
 #include "common/error.hpp"
 #include "common/own_executable.hpp"
+#include "experiments/harness/measure/statistics.hpp"
 #include "experiments/harness/say.hpp"
 
 namespace feedrate {
@@ -94,37 +95,70 @@ Json Side::read() {
   return answer;
 }
 
-void Side::ask(std::uint64_t point, std::uint64_t pair, std::uint64_t start) {
+void Side::write(const Json& request) {
   std::ostream requests(&requests_);
-  requests << Json{{"point", point}, {"pair", pair}, {"start", start}}.dump() << std::endl;
+  requests << request.dump() << std::endl;
   if (!requests) report_end();
 }
 
-void measure_pairs(
-    const PairPlan& plan, const std::function<void(std::uint64_t start)>& start,
-    const std::function<Json(char side, std::uint64_t point, std::uint64_t pair)>& ask,
-    const std::function<void(std::uint64_t point, std::uint64_t pair, const Json& a, const Json& b)>& tell,
-    const std::function<bool()>& stop) {
-  std::mt19937_64 random(plan.seed);
-  std::vector<std::uint64_t> order(plan.points);
-  std::iota(order.begin(), order.end(), 0);
-  for (std::uint64_t pair = 0; pair < plan.pairs; pair += 2) {
-    if (stop()) return;
-    if (pair % plan.per_start == 0) start(pair / plan.per_start);
-    std::shuffle(order.begin(), order.end(), random);
-    for (const std::uint64_t point : order) {
-      for (const bool a_first : {true, false}) {
-        const std::uint64_t number = pair + (a_first ? 0 : 1);
-        const char sides[] = {a_first ? 'a' : 'b', a_first ? 'b' : 'a'};
-        Json answers[2];
-        for (int i = 0; i < 2; ++i) {
-          if (stop()) return;
-          answers[i] = ask(sides[i], point, number);
-        }
-        tell(point, number, answers[a_first ? 0 : 1], answers[a_first ? 1 : 0]);
-      }
+AbPlan plan_ab(const std::vector<std::string>& variants, double seconds, double visit, unsigned starts) {
+  constexpr double kStartSeconds = 2;   // for both processes together
+  constexpr double kUsefulVisit = 1.5;  // more slices say little more about one start
+  constexpr unsigned kMostStarts = 200;
+  const unsigned least = starts != 0 ? starts : kLeastStarts;
+  const double per_start = seconds / least - kStartSeconds;
+  if (per_start < visit) {
+    throw BadInput(
+        "--minutes", fmt::format("{:.3g}", seconds / 60),
+        fmt::format("at least {:.2g}, for {} starts with one point", least * (kStartSeconds + visit) / 60, least));
+  }
+  const auto most = static_cast<std::size_t>(per_start / visit);
+  std::map<std::string, std::vector<std::uint64_t>> left;  // points by variant, not chosen yet
+  for (std::size_t i = 0; i < variants.size(); ++i) left[variants[i]].push_back(i);
+  AbPlan plan;
+  for (std::size_t turn = 0; plan.points.size() < std::min(most, variants.size()); ++turn) {
+    for (const auto& [variant, points] : left) {
+      if (turn < points.size() && plan.points.size() < most) plan.points.push_back(points[turn]);
     }
   }
+  std::ranges::sort(plan.points);
+  const double useful = std::max(visit, kUsefulVisit) * static_cast<double>(plan.points.size()) + kStartSeconds;
+  plan.starts = starts != 0 ? starts : std::clamp(static_cast<unsigned>(seconds / useful), least, kMostStarts);
+  plan.seconds = seconds;
+  return plan;
+}
+
+void measure_slices(const AbPlan& plan, const AbCalls& calls) {
+  std::mt19937_64 random(plan.seed);
+  std::vector<std::uint64_t> order = plan.points;
+  for (unsigned start = 0; start < plan.starts && !calls.stop(); ++start) {
+    calls.start(start);
+    std::shuffle(order.begin(), order.end(), random);
+    const double end = plan.seconds * (start + 1) / plan.starts;
+    for (std::size_t i = 0; i < order.size() && !calls.stop(); ++i) {
+      const double began = calls.elapsed();
+      const double visit_ends = began + (end - began) / static_cast<double>(order.size() - i);
+      double longest = 0;  // time of a block
+      bool possible = true;
+      for (unsigned block = 0; possible && !calls.stop(); ++block) {
+        const double block_began = calls.elapsed();
+        if (block >= kLeastBlocks && block_began + longest > visit_ends) break;
+        const char first = random() % 2 == 0 ? 'a' : 'b', second = first == 'a' ? 'b' : 'a';
+        const char sides[] = {first, second, second, first};
+        for (unsigned place = 0; possible && place < std::size(sides) && !calls.stop(); ++place) {
+          possible = calls.slice(sides[place], order[i], block, place);
+        }
+        longest = std::max(longest, calls.elapsed() - block_began);
+      }
+      calls.end(order[i]);
+    }
+  }
+}
+
+double detectable(double deviation, unsigned starts) {
+  constexpr double kPower = 0.8416;  // normal quantile of 80 %
+  const double t = student_975(starts - 1);
+  return std::expm1((t + kPower) * deviation / std::sqrt(static_cast<double>(starts)));
 }
 
 }  // namespace feedrate

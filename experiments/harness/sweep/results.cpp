@@ -90,10 +90,11 @@ void Results::write(const Json& row) {
   recorder_.write(row);
 }
 
-void Results::begin(Session& session, std::span<const Resolution> points) {
+void Results::begin(Session& session, std::span<const Resolution> points, const std::vector<Json>& known) {
   const auto limits = done("limit");
-  std::vector<Json> fresh;
-  if (done("cell").empty()) {  // limits are written first, so a cell implies that all limits have rows
+  std::vector<Json> fresh = known;
+  for (const Json& row : known) session.add_limit_row(row);
+  if (known.empty() && done("cell").empty()) {  // limits are written first, so a cell implies that all limits have rows
     fresh = session.measure_limits(points);
     std::erase_if(fresh, [&](const Json& row) { return limits.contains(row.at("id").get<std::string>()); });
   }
@@ -114,7 +115,15 @@ void Results::end(const Session& session) {
 }
 
 Json Results::measure(Session& session, const Resolution& cell, unsigned repetition,
-                      const std::function<void()>& restart, const std::function<void(Json&)>& label) {
+                      const std::function<void()>& restart, const Label& label) {
+  Json row;
+  supervise(session, cell, repetition, restart, label, [&] { row = session.run_cell(cell, repetition); });
+  label(row);
+  return row;
+}
+
+void Results::supervise(Session& session, const Resolution& cell, unsigned repetition,
+                        const std::function<void()>& restart, const Label& label, const std::function<void()>& body) {
   const RunSettings& settings = session.settings();
   // A phase counted in messages may take any amount of time: the load's own watchdog fires only if no results arrive.
   const double phases = settings.messages != 0
@@ -129,9 +138,7 @@ Json Results::measure(Session& session, const Resolution& cell, unsigned repetit
     if (restart) restart();
     _exit(1);
   });
-  Json row = session.run_cell(cell, repetition);
-  label(row);
-  return row;
+  body();
 }
 
 std::vector<Resolution> distinct(const std::vector<Values>& points, Session& session) {

@@ -23,16 +23,21 @@ class Results {
   const std::vector<Json>& earlier() const { return recorder_.earlier(); }
   /// IDs of the earlier rows of a kind, except interrupted cells, which are not measurements yet.
   std::set<std::string> done(const std::string& kind) const;
-  /// Sets the session's limits, from the rows of earlier runs or by measuring them now for these points. Later rows
-  /// belong to this run. A run that measures nothing writes no row.
-  void begin(Session&, std::span<const Resolution>);
+  /// Sets the session's limits, from the rows of earlier runs, from `known` limit rows, or by measuring them now for
+  /// these points. Later rows belong to this run. A run that measures nothing writes no row.
+  void begin(Session&, std::span<const Resolution>, const std::vector<Json>& known = {});
   /// Writes the limits again if more readings were added during the run. The last row of a limit has all its readings.
   void end(const Session&);
-  /// Measures one repetition. If a cell cannot be stopped (its kernel never ends), writes a failed row for it; then
-  /// `restart` replaces the process, or the process exits. `label` edits the row in either case.
+  /// Edits a row before it is written.
+  using Label = std::function<void(Json&)>;
+  /// Measures one repetition under supervision.
   Json measure(
       Session&, const Resolution&, unsigned repetition, const std::function<void()>& restart,
-      const std::function<void(Json&)>& label = [](Json&) {});
+      const Label& label = [](Json&) {});
+  /// Runs `body`, which measures the cell for at most one repetition. If the cell cannot be stopped (its kernel never
+  /// ends), writes a failed row for it; then `restart` replaces the process, or the process exits.
+  void supervise(Session&, const Resolution&, unsigned repetition, const std::function<void()>& restart, const Label&,
+                 const std::function<void()>& body);
 
  private:
   std::filesystem::path directory_;

@@ -67,6 +67,20 @@ TEST(Histogram, MergingEqualsRecordingTogether) {
   EXPECT_EQ(a.min(), both.min());
 }
 
+TEST(Histogram, InterpolatedQuantileResolvesChangesWithinABucket) {
+  constexpr std::uint64_t kBase = 1 << 20;  // a bucket here is 2^13 wide
+  const auto median_from = [](std::uint64_t from) {
+    Histogram histogram;
+    for (std::uint64_t i = 0; i < 4096; ++i) histogram.record(from + 8 * i);
+    return histogram.interpolated(0.5);
+  };
+  EXPECT_NEAR(median_from(kBase), kBase + 4 * 4096, 200);
+  EXPECT_NEAR(median_from(kBase + 1000) - median_from(kBase), 1000, 200);
+  Histogram one;
+  one.record(777'777);
+  EXPECT_EQ(one.interpolated(0.99), 777'777);
+}
+
 TEST(Histogram, EmptyHistogramHasNoQuantiles) { EXPECT_EQ(Histogram().quantile(0.5), 0); }
 
 }  // namespace
