@@ -56,17 +56,35 @@ def _best(experiment: Experiment, figure, percentile: str) -> Question:
 def blocks(results: Results, questions: Sequence[Question], note: str = NOTE) -> list[Block]:
     """The table and its explanation; empty if no row counts."""
     found = table(results, questions)
-    return [Heading(TITLE), found, Text(" ".join([note, *stats.explained(results)]), "note")] if found else []
+    if found is None:
+        return []
+    named = pd.concat([ranked.head(2) for _, ranked in _answered(results, questions)])
+    explained = [note, stats.chosen_sentence(named), absent(results), *stats.explained(results)]
+    return [Heading(TITLE), found, Text(" ".join(filter(None, explained)), "note")]
 
 
 def table(results: Results, questions: Sequence[Question]) -> Table | None:
-    measured = usable(results)
-    if measured.empty:
-        return None
     shown = tables.varying(results)
-    rows = [_row(results, question, measured, shown) for question in questions]
-    rows = [row for row in rows if row]
+    rows = [_row(results, question, ranked, shown) for question, ranked in _answered(results, questions)]
     return Table(COLUMNS, rows, {2, 4, 5}) if rows else None
+
+
+def _answered(results: Results, questions: Sequence[Question]) -> list[tuple[Question, pd.DataFrame]]:
+    """The questions that some point answers, each with the best point of each variant, best first."""
+    measured = usable(results)
+    found = [(question, _ranked(question, measured)) for question in questions] if len(measured) else []
+    return [(question, ranked) for question, ranked in found if len(ranked)]
+
+
+def absent(results: Results) -> str:
+    """The members of the variants' axes that the catalogue lists and of which no row counts; empty if all competed."""
+    names = []
+    for axis in results.experiment.variant:
+        members = results.experiment.members.get(axis, [])
+        seen = {*results.counted.get(axis, []), *(params.get(axis) for params in results.tried)}
+        idle = results.experiment.idle
+        names += [one["name"] for one in members if one["name"] not in seen and one["name"] not in idle]
+    return f"Did not compete: {', '.join(names)}." if names else ""
 
 
 def usable(results: Results) -> pd.DataFrame:
@@ -75,14 +93,16 @@ def usable(results: Results) -> pd.DataFrame:
     return measured[measured["work"] == stats.main_work(measured)] if len(measured) else measured
 
 
-def _row(results: Results, question: Question, measured: pd.DataFrame, shown: list[str]) -> list[str] | None:
-    """The table's row for a question; None if no point answers it."""
+def _ranked(question: Question, measured: pd.DataFrame) -> pd.DataFrame:
+    """The best point of each variant, best first; empty if no point answers the question."""
+    chosen = stats.eligible(question.choose(measured).dropna(subset=[question.metric]))
+    in_order = chosen.sort_values(question.metric, ascending=not question.larger_is_better, kind="stable")
+    return in_order.drop_duplicates("variant")
+
+
+def _row(results: Results, question: Question, ranked: pd.DataFrame, shown: list[str]) -> list[str]:
+    """The table's row for a question."""
     metric = question.metric
-    chosen = question.choose(measured).dropna(subset=[metric])
-    if chosen.empty:
-        return None
-    in_order = chosen.sort_values(metric, ascending=not question.larger_is_better, kind="stable")
-    ranked = in_order.drop_duplicates("variant")
     first = ranked.iloc[0]
     shown = [axis for axis in shown if axis not in question.worded_axes]
     line = [question.wording(first), *_variant_cells(results, question, first, shown)]
@@ -99,4 +119,5 @@ def _variant_cells(results: Results, question: Question, point: pd.Series, shown
     where = tables.place(results, point, shown)
     metric, larger = question.metric, question.larger_is_better
     figure = ranked_figure(question.formatter, point, metric, larger, question.stable_if)
-    return [f"{point['variant']}\n{where}".strip(), figure]
+    of = f"\n1 of {point['of']:.0f}" if point["of"] > 1 else ""
+    return [f"{point['variant']}\n{where}".strip() + of, figure]

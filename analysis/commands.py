@@ -242,9 +242,9 @@ def _add_comparisons(commands) -> None:
     command = commands.add_parser(
         "ranks",
         help="check that a search (quick) finds the results of a sweep (feeding); exit with 1 if not",
-        description="Compares the best result of each variant in two result directories of one machine: peak message "
-        "rate, peak byte rate, and p50 of a lone message. Exits with 1 if two variants that are 1.5 × apart in the "
-        "sweep are ranked in the opposite order, or if a peak is below 70 % of the sweep's.",
+        description="Compares the best result of each queue in two result directories of one machine: peak message "
+        "rate, peak byte rate, and p50 of a lone message. Exits with 1 if two queues that are 1.5 × apart in the "
+        "sweep are ranked in the opposite order, or if a peak is below 80 % of the sweep's.",
     )
     command.add_argument("found", metavar="FOUND", help="the result directory of the search")
     command.add_argument("swept", metavar="SWEPT", help="the result directory of the sweep")

@@ -166,6 +166,7 @@ def _cell(directory: Path, row: dict, axes: list[str], experiment: Experiment, s
     flat["contradictions"] = section.contradictions(row)
     flat["flags"] = flags.of(row, experiment) + [flags.CONTRADICTED] * bool(flat["contradictions"])
     flat |= {f"ab_{name}": (row.get("ab") or {}).get(name, -1) for name in ("point", "start")}
+    flat["afresh_of"] = (row.get("afresh") or {}).get("of", NAN)
     flat["ab_slices"] = (row.get("ab") or {}).get("slices", [])
     for figure in experiment.figures.values():
         value = figures.get(figure.name)

@@ -22,7 +22,8 @@ def numbers(results: Results) -> list[str]:
 
 
 def points(results: Results) -> pd.DataFrame:
-    """One row per point of the sweep. Over the point's rows that count, it has the median of each metric, the range as
+    """One row per point of the sweep. If some rows of a point were measured afresh after it had been chosen as the best,
+    only they count; `afresh_of` is the number that it was chosen from. Over the point's rows that count, it has the median of each metric, the range as
     `<metric>_least` and `<metric>_greatest` and, for figures, the median's 95 % interval as `<metric>_low` and
     `<metric>_high`. `unstable` lists the metrics whose range is too wide; `flags` counts the rows by warning; `limited`
     is true if the load generator limited any row, so that the figures are bounds.
@@ -34,6 +35,9 @@ def points(results: Results) -> pd.DataFrame:
 def _points(results: Results) -> pd.DataFrame:
     valid = results.counted.assign(row=lambda cells: cells.index, limited=flags.limited)
     keys = ["variant", "rank", "work", "machine", *results.axes]
+    if valid["afresh_of"].notna().any():
+        has_fresh = valid.groupby(keys, sort=False, dropna=False)["afresh_of"].transform("count") > 0
+        valid = valid[valid["afresh_of"].notna() | ~has_fresh]
     groups = valid.groupby(keys, sort=False, dropna=False)
     metrics = ranges(groups, numbers(results))
     limits = [f"{figure}_{what}" for figure in results.experiment.figures for what in ("bound", "ceiling")]
@@ -41,7 +45,8 @@ def _points(results: Results) -> pd.DataFrame:
     members = groups["row"].agg(list).rename("members")
     warned = groups["flags"].agg(flags.counts)
     bound = groups["limited"].any()
-    found = pd.concat([metrics, names, groups.size().rename("repetitions"), members, warned, bound], axis=1)
+    fresh = groups["afresh_of"].max()
+    found = pd.concat([metrics, names, groups.size().rename("repetitions"), members, warned, bound, fresh], axis=1)
     every = results.cells.groupby(keys, sort=False, dropna=False)
     found = judged(results.experiment, found, ends(every)).reset_index()
     settings = equal_settings(results, found)
@@ -165,6 +170,36 @@ def separate_points_sentence(results: Results) -> str:
 def ends(groups) -> pd.DataFrame:
     """The input that `judged` needs from all rows of each point, including rows that are not ok."""
     return groups.agg(stops=("stop", list), directories=("directory", list))
+
+
+def eligible(candidates: pd.DataFrame) -> pd.DataFrame:
+    """The points that may be named as the best of their variant: those measured afresh after they were chosen, if the
+    variant has any. `of` is the number of points, or tries of a search, that each was chosen from."""
+    fresh = candidates["afresh_of"].notna()
+    groups = candidates.groupby("variant", sort=False)
+    counts = groups["variant"].transform("size")
+    found = candidates.assign(of=np.where(fresh, candidates["afresh_of"], counts))
+    return found[fresh | ~fresh.groupby(candidates["variant"]).transform("any")] if len(found) else found
+
+
+def chosen_sentence(named: pd.DataFrame, shown: bool = True) -> str:
+    """How the named points were chosen; `named` has a line per point, from `eligible`. `shown`: the table has “1 of N”.
+    Empty if none was chosen."""
+    several = named[named["of"] > 1] if len(named) else named
+    if several.empty:
+        return ""
+    least, most = int(several["of"].min()), int(several["of"].max())
+    of = f"{most}" if least == most else f"{least} to {most}"
+    begin = "“1 of N”: the point was" if shown else "Each point was"
+    count = "N" if shown else of
+    lucky = int(several["afresh_of"].isna().sum())
+    if not lucky:
+        return f"{begin} chosen from {count} points or tries and then measured afresh."
+    some = "" if lucky == len(several) else f" (except for {len(several) - lucky} of {len(several)} points)"
+    return (
+        f"{begin} chosen from {count} points by the same rows that give its figure, which is therefore too good by "
+        f"chance: it was not measured afresh{some}."
+    )
 
 
 def best(candidates: pd.DataFrame, by: str, metric: str, largest: bool = True) -> pd.DataFrame:

@@ -38,13 +38,20 @@ class Best(NamedTuple):
 
 def _fastest(points: pd.DataFrame) -> dict[str, Best]:
     """The variants, fastest first."""
-    messages = stats.best(points, "variant", RATE).set_index("variant", drop=False)
-    data = stats.best(points, "variant", BYTES).set_index("variant")
+    eligible = stats.eligible(points)
+    messages = stats.best(eligible, "variant", RATE).set_index("variant", drop=False)
+    data = stats.best(eligible, "variant", BYTES).set_index("variant")
     lone = choose.lone(points).set_index("variant")
     return {
         variant: Best(messages.loc[variant], data.loc[variant], lone.loc[variant] if variant in lone.index else None)
         for variant in messages.sort_values(RATE, ascending=False).index
     }
+
+
+def _named(points: pd.DataFrame) -> pd.DataFrame:
+    """A line for each figure of each variant's best points."""
+    found = [one for best in _fastest(points).values() for one in best if one is not None]
+    return pd.DataFrame(found)
 
 
 VARIANT = Column("queue + transfer", lambda best: best.messages["variant"])
@@ -90,7 +97,8 @@ def headline(results: Results, measured: pd.DataFrame, work: str) -> Table:
 def headline_note(results: Results, measured: pd.DataFrame) -> str:
     """An explanation of the headline table."""
     lacks = [NO_LONE] if choose.lone(measured).empty else []
-    return " ".join([NOTE, *lacks, *stats.explained(results)])
+    chosen = stats.chosen_sentence(_named(measured), shown=False)
+    return " ".join(filter(None, [NOTE, *lacks, chosen, *stats.explained(results)]))
 
 
 def of_ceiling(point: pd.Series) -> str:
@@ -141,4 +149,7 @@ def front(results: Results) -> Table | None:
 
 def front_note(results: Results) -> str:
     """An explanation of the table."""
-    return " ".join([FRONT_NOTE.format(stability.rule(results.experiment)), *stats.explained(results)])
+    measured = choose.main_work(stats.points(results.closed))
+    chosen = stats.chosen_sentence(_named(measured[measured["variant"].isin(results.contest)]), shown=False)
+    rule = FRONT_NOTE.format(stability.rule(results.experiment))
+    return " ".join(filter(None, [rule, chosen, *stats.explained(results)]))

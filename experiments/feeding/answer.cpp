@@ -1,12 +1,14 @@
 #include "experiments/feeding/answer.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "common/units.hpp"
 #include "experiments/harness/measure/columns.hpp"
 #include "variants/feeding/queue.hpp"
+#include "variants/feeding/transfer.hpp"
 
 namespace feedrate {
 namespace {
@@ -33,7 +35,7 @@ std::string against(const Answer::Place& first, const Answer::Place& second) {
 }  // namespace
 
 void Answer::add(const Json& row) {
-  if (row.value("kind", "") != "cell" || row.contains("search") || !row.contains("figures")) return;
+  if (row.value("kind", "") != "cell" || !row.contains("figures")) return;
   const Json& params = row["params"];
   if (params.value("arrivals", "closed") != "closed") return;
   const std::string queue = params["queue"], transfer = params["transfer"];
@@ -42,9 +44,11 @@ void Answer::add(const Json& row) {
   const bool generator_bound = row["cause"] == text_of(Cause::generator_bound);
   const bool disturbed = row["cause"] == text_of(Cause::disturbed);
   if (row["status"] != "ok" && !generator_bound && !disturbed) return;
+  competed_.insert({queue, transfer});
+  if (row.contains("search")) return;
   Measured& point = points_[params.dump()];
   // If a point has only disturbed measurements, show those: leaving the point out would let others win.
-  if (disturbed && !point.disturbed && !point.messages.empty()) return;
+  if (disturbed && !point.disturbed && point.any) return;
   if (!disturbed && point.disturbed) point = {};
   point.disturbed = disturbed;
   point.queue = queue;
@@ -54,35 +58,50 @@ void Answer::add(const Json& row) {
   point.lone = params["window"] == 1 && params["producers"] == 1;
   point.cpu = params["device"] == "cpu";
   point.limited |= generator_bound;
-  point.messages.push_back(row["figures"]["messages_per_second"]);
-  point.bytes.push_back(row["figures"]["bytes_per_second"]);
-  point.p50.push_back(row["figures"]["latency_ns"]["p50"]);
+  point.any = true;
+  point.messages.add(row["figures"]["messages_per_second"], is_afresh(row));
+  point.bytes.add(row["figures"]["bytes_per_second"], is_afresh(row));
+  point.p50.add(row["figures"]["latency_ns"]["p50"], is_afresh(row));
   if (!row.contains("stop")) return;
   for (const Json& metric : row["stop"].value("unstable", Json::array())) point.unstable.insert(metric);
 }
 
 Answer::Category Answer::best(const std::string& name, std::size_t payload) const {
   const bool lone = name == "lone";
-  const auto better = [lone](const Place& a, const Place& b) {
-    return lone ? a.value.median < b.value.median : a.value.median > b.value.median;
-  };
+  const auto better = [lone](double a, double b) { return lone ? a < b : a > b; };
   // Leave out the axes that the category itself implies.
   std::set<std::string> said{"device", "payload"};
   if (lone) said.insert({"window", "producers"});
   std::map<std::string, Place> by_variant;
   for (const auto& [params, point] : points_) {
     if (point.payload != payload || (lone && !point.lone)) continue;
-    const auto& values = lone ? point.p50 : name == "large" ? point.bytes : point.messages;
-    const Place place{point.variant,       info_.settings(point.values, said),
-                      estimate_of(values), point.limited,
-                      point.disturbed,     point.unstable.contains(lone ? "latency_ns.p50" : "messages_per_second")};
+    const ChosenValues& values = lone ? point.p50 : name == "large" ? point.bytes : point.messages;
+    Place place{.variant = point.variant,
+                .settings = info_.settings(point.values, said),
+                .values = point.values,
+                .rank = values.rank(),
+                .value = estimate_of(values.counted()),
+                .limited = point.limited,
+                .disturbed = point.disturbed,
+                .unstable = point.unstable.contains(lone ? "latency_ns.p50" : "messages_per_second")};
     const auto [known, fresh] = by_variant.try_emplace(point.variant, place);
-    if (!fresh && better(place, known->second)) known->second = place;
+    if (fresh) continue;
+    place.of = known->second.of + 1;
+    if (better(place.rank, known->second.rank)) known->second = place;
+    known->second.of = place.of;
   }
   Category category{name, payload, {}};
   for (const auto& [variant, place] : by_variant) category.places.push_back(place);
-  std::stable_sort(category.places.begin(), category.places.end(), better);
+  std::ranges::stable_sort(category.places, better, [](const Place& place) { return place.value.median; });
   return category;
+}
+
+std::vector<Chosen> Answer::chosen() const {
+  std::vector<Chosen> all;
+  for (const Category& category : categories()) {
+    for (const Place& place : category.places) all.push_back({place.values, place.of});
+  }
+  return all;
 }
 
 std::vector<Answer::Category> Answer::categories() const {
@@ -120,7 +139,19 @@ std::string Answer::text() const {
   }
   if (text.empty()) return text;
   const bool cpu = points_.begin()->second.cpu;
-  return best_heading(cpu) + text;
+  return best_heading(cpu) + text + absent_text();
+}
+
+std::string Answer::absent_text() const {
+  std::vector<std::string> absent;
+  for (const auto& [name, entry] : Queues::instance().entries()) {
+    if (entry.works && !competed_.contains(name)) absent.push_back(name);
+  }
+  for (const auto& [name, entry] : Transfers::instance().entries()) {
+    if (!competed_.contains(name)) absent.push_back(name);
+  }
+  if (absent.empty()) return "";
+  return "  " + wrapped(fmt::format("did not compete: {}", fmt::join(absent, ", ")), 4, kColumns - 2) + "\n";
 }
 
 }  // namespace feedrate

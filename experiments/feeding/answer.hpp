@@ -14,16 +14,21 @@ namespace feedrate {
 /// messages, and the one with the lowest latency of a lone message, each with its interval and the runner-up.
 class Answer final : public Summary {
  public:
-  /// Adds a cell's row, in any order. Tries of a search, open load, traces and queues that deliver nothing do not
-  /// count. Rows that the load generator limited count as lower bounds. Disturbed rows count if a point has no others.
+  /// Adds a cell's row, in any order. Tries of a search only show which members competed. Open load, traces and queues
+  /// that deliver nothing do not count. Rows that the load generator limited count as lower bounds. Disturbed rows
+  /// count if a point has no others.
   void add(const Json& row) override;
   /// Lines of at most 80 columns for a terminal; empty if no row counts.
   std::string text() const override;
+  std::vector<Chosen> chosen() const override;
 
   /// A variant's best point.
   struct Place {
     std::string variant, settings;
+    Values values;
+    double rank = 0;  ///< decides which point of the variant this is
     Estimate value;
+    std::size_t of = 1;      ///< number of the variant's points
     bool limited = false;    ///< limited by the load generator: the queue itself may be better
     bool disturbed = false;  ///< every repetition was disturbed
     bool unstable = false;
@@ -42,12 +47,17 @@ class Answer final : public Summary {
     std::size_t payload = 0;
     bool lone = false, limited = false, disturbed = false, cpu = false;
     std::set<std::string> unstable;  // metrics
-    std::vector<double> messages, bytes, p50;
+    ChosenValues messages, bytes, p50;
+    bool any = false;
   };
   Category best(const std::string& name, std::size_t payload) const;
 
   ExperimentInfo info_{"feeding"};
+  /// A line that names the queues and transfers of which no row counts; empty if there are none.
+  std::string absent_text() const;
+
   std::map<std::string, Measured> points_;  // keyed by parameters
+  std::set<std::string> competed_;          // queues and transfers, also those that only a search tried
 };
 
 /// Lines that show a row of `feeding` in a terminal.

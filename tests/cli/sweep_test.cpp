@@ -308,6 +308,50 @@ TEST_F(Sweep, TuneSearchesOpenAxesWithEqualBudgets) {
   EXPECT_EQ(measured, found);
 }
 
+TEST_F(Sweep, AllStandsForEveryMemberOfAnAxis) {
+  place_.write("s.json", R"({"axes": {"queue": "all", "transfer": "all", "payload": 64}})");
+  const std::string planned = place_.run({"sweep", "s.json", "--dry-run", "--device", "cpu"}).out;
+  const Json catalogue = Json::parse(place_.run({"list", "--json"}).out);
+  for (const Json& queue : catalogue.at("queues")) {
+    const std::string name = queue.at("name");
+    EXPECT_NE(planned.find(" " + name), std::string::npos) << name << "\n" << planned;
+  }
+  for (const Json& transfer : catalogue.at("transfers")) {
+    const std::string name = transfer.at("name");
+    EXPECT_NE(planned.find("+ " + name), std::string::npos) << name << "\n" << planned;
+  }
+  const std::string touched =
+      place_.run({"sweep", "s.json", "--axis", "queue=null", "--axis", "touch=all", "--dry-run", "--device", "cpu"})
+          .out;
+  EXPECT_EQ(std::ranges::count(touched, '\n'), 1) << "a word of the axis itself has precedence\n" << touched;
+}
+
+TEST_F(Sweep, ResumedSweepMeasuresTheSameWinnersAfresh) {
+  place_.write("s.json", R"({"run": {"messages": 200, "warmup": 0, "repetitions": 2},
+      "axes": {"queue": ["host_polled", "gpu_ring"], "transfer": "pinned", "payload": 64, "window": [4, 64], "batch": 4}})");
+  ASSERT_EQ(place_.run({"sweep", "s.json", "--out", "out", "--device", "cpu"}).code, 0);
+  const auto afresh = [&] {
+    std::multiset<std::string> points;
+    for (const Json& row : cells_of(place_ / "out" / "rows.jsonl")) {
+      if (!row.contains("afresh")) continue;
+      EXPECT_EQ(row["afresh"]["of"], 2);
+      EXPECT_TRUE(row["repetition"] == 4 || row["repetition"] == 5) << row["repetition"];
+      points.insert(row["params"].dump());
+    }
+    return points;
+  };
+  const auto before = afresh();
+  EXPECT_EQ(before.size(), 2u * 2) << "the best point of each queue, twice";
+  std::vector<std::string> kept;
+  std::istringstream lines(read_text(place_ / "out" / "rows.jsonl"));
+  for (std::string line; std::getline(lines, line);) kept.push_back(line);
+  std::string shortened;
+  for (std::size_t i = 0; i + 1 < kept.size(); ++i) shortened += kept[i] + "\n";
+  place_.write("out/rows.jsonl", shortened);
+  ASSERT_EQ(place_.run({"sweep", "--resume", "out", "--device", "cpu"}).code, 0);
+  EXPECT_EQ(afresh(), before);
+}
+
 /// Lines that the executable prints on an 80-column terminal, including every state of the progress line.
 std::vector<std::string> lines_on_a_terminal(Words words, const fs::path& folder) {
   words.insert(words.begin(), executable());

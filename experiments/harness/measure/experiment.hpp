@@ -11,6 +11,7 @@
 #include "common/limits/limit_list.hpp"
 #include "common/registry.hpp"
 #include "experiments/harness/measure/axis_table.hpp"
+#include "experiments/harness/measure/chosen.hpp"
 #include "experiments/harness/measure/measurement.hpp"
 
 namespace feedrate {
@@ -59,6 +60,9 @@ class Summary {
   virtual void add(const Json& row) = 0;
   /// Lines of at most 80 columns; empty if there is nothing to report.
   virtual std::string text() const = 0;
+  /// The points that the text names as the best of several; a sweep measures them afresh. Depends only on the rows that
+  /// were not measured afresh.
+  virtual std::vector<Chosen> chosen() const { return {}; }
 };
 
 /// How a capacity search offers load to an experiment's points.

@@ -57,11 +57,26 @@ class Best final : public Summary {
     point.disturbed = disturbed;
     point.task = *task;
     point.variant = info_.variant(values);
+    point.at = values;
     cpu_ |= row["params"].value("device", "") == "cpu";
     for (const Figure& figure : info_.entry().figures) {
       if (!figure.headline) continue;
-      if (const auto value = figure_of(row, part_of(figure))) point.values[figure.name].push_back(*value);
+      if (const auto value = figure_of(row, part_of(figure))) point.values[figure.name].add(*value, is_afresh(row));
     }
+  }
+
+  std::vector<Chosen> chosen() const override {
+    std::vector<Chosen> all;
+    std::set<Task> tasks;
+    for (const auto& [params, point] : points_) tasks.insert(point.task);
+    const bool by_task = info_.entry().terminal.task != nullptr;
+    for (const Figure& figure : info_.entry().figures) {
+      if (!figure.headline || (by_task && figure.name != info_.entry().rate)) continue;
+      for (const Task& task : tasks) {
+        for (const Place& place : places_of(figure, task)) all.push_back({place.at, place.of});
+      }
+    }
+    return all;
   }
 
   std::string text() const override {
@@ -81,13 +96,17 @@ class Best final : public Summary {
   struct Point {
     Task task;
     std::string variant;
-    bool disturbed = false;                             // in every repetition
-    std::map<std::string, std::vector<double>> values;  // one value per repetition, by figure
+    Values at;
+    bool disturbed = false;                      // in every repetition
+    std::map<std::string, ChosenValues> values;  // by figure
   };
   struct Place {
     std::string variant;
+    Values at;
+    double rank = 0;  // decides which point of the variant this is
     Estimate value;
     bool disturbed = false;
+    std::size_t of = 1;  // number of the variant's points
   };
   static std::string part_of(const Figure& figure) { return figure.name + (figure.distribution ? ".p50" : ""); }
 
@@ -124,22 +143,25 @@ class Best final : public Summary {
   }
   /// The best point of each variant, sorted with the best first.
   std::vector<Place> places_of(const Figure& figure, const Task& task) const {
-    const auto better = [higher = figure.better == Better::higher](const Place& a, const Place& b) {
-      return higher ? a.value.median > b.value.median : a.value.median < b.value.median;
+    const auto better = [higher = figure.better == Better::higher](double a, double b) {
+      return higher ? a > b : a < b;
     };
     std::map<std::string, Place> best;
     for (const auto& [params, point] : points_) {
       const auto found = point.values.find(figure.name);
       if (found == point.values.end() || point.task != task) continue;
-      const auto& values = found->second;
-      const Place place{point.variant, estimate_of(values), point.disturbed};
+      const ChosenValues& values = found->second;
+      Place place{point.variant, point.at, values.rank(), estimate_of(values.counted()), point.disturbed};
       const auto [known, fresh] = best.try_emplace(point.variant, place);
-      if (!fresh && better(place, known->second)) known->second = place;
+      if (fresh) continue;
+      place.of = known->second.of + 1;
+      if (better(place.rank, known->second.rank)) known->second = place;
+      known->second.of = place.of;
     }
     std::vector<Place> places;
     places.reserve(best.size());
     for (const auto& [variant, place] : best) places.push_back(place);
-    std::stable_sort(places.begin(), places.end(), better);
+    std::ranges::stable_sort(places, better, [](const Place& place) { return place.value.median; });
     return places;
   }
   std::string line(const Figure& figure, const std::string& head, const Place& place) const {

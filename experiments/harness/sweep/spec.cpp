@@ -56,7 +56,15 @@ std::string hint_for_experiment(const ExperimentInfo& info, const Json& parts) {
   return fmt::format("; these axes are those of another experiment: add \"experiment\": \"{}\"", fits.front());
 }
 
-/// The values of an axis in a spec: "64,1Ki", "pow2:6..20:2", [64, "1Ki"] or a single number.
+/// "all" stands for all words of an axis, except "none", unless it is one of these words itself.
+std::vector<std::string> expanded(const Axis& a, const std::string& text) {
+  std::vector<std::string> words = a.words && text == "all" ? a.words() : std::vector<std::string>{};
+  if (words.empty() || std::ranges::find(words, "all") != words.end()) return expand_values("--" + a.name, text);
+  std::erase(words, "none");
+  return words;
+}
+
+/// The values of an axis in a spec: "64,1Ki", "pow2:6..20:2", [64, "1Ki"] or a single number; "all" for words.
 std::vector<std::string> values_of(const Axis& a, const Json& json) {
   const auto text = [](const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); };
   std::vector<std::string> values;
@@ -68,7 +76,7 @@ std::vector<std::string> values_of(const Axis& a, const Json& json) {
       values.push_back(text(item));
       continue;
     }
-    for (auto& value : expand_values("--" + a.name, text(item))) values.push_back(std::move(value));
+    for (auto& value : expanded(a, text(item))) values.push_back(std::move(value));
   }
   if (values.empty()) reject("axis " + a.name, "has no values");
   return values;
@@ -165,7 +173,7 @@ class Parts {
     try {
       const Axis& a = axes_.axis(name);
       source += " " + name;
-      for (const std::string& value : expand_values("--" + name, text.substr(equals + 1))) a.read(value);
+      for (const std::string& value : expanded(a, text.substr(equals + 1))) a.read(value);
     } catch (const BadInput& error) {
       throw source == "--axis" ? error : error.from(source);
     }

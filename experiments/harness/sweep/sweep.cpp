@@ -62,11 +62,6 @@ std::vector<Search> distinct_searches(const std::vector<Search>& searches, Sessi
   return all;
 }
 
-std::size_t count_done(const std::vector<Cell>& cells, const std::set<std::string>& done) {
-  return static_cast<std::size_t>(
-      std::count_if(cells.begin(), cells.end(), [&](const Cell& cell) { return done.contains(cell.id); }));
-}
-
 void print_plan(const std::string& name, const std::vector<Resolution>& points, const std::vector<Search>& searches,
                 const RunSettings& settings, std::size_t done) {
   const auto impossible =
@@ -105,32 +100,137 @@ std::string id_to_profile(const std::vector<Cell>& cells, const std::string& wan
   throw BadInput("--profile-cell", wanted, fmt::format("1 to {}, or a row ID (see --dry-run)", cells.size()));
 }
 
-/// The points of a spec, followed by the results of its searches.
-std::vector<Resolution> search_points(Session& session, std::vector<Values> points, std::vector<Search> searches,
-                                      Results& results, const SweepOptions& options) {
+/// The results of a spec's searches, each with the number of its tries.
+std::vector<Chosen> search_points(Session& session, std::vector<Search> searches, Results& results,
+                                  const SweepOptions& options, Summary& answer) {
   std::mt19937_64 random(session.settings().seed);
   std::shuffle(searches.begin(), searches.end(), random);
   Tuner tuner(session, results, options.restart);
   Progress progress(session.info(), searches.size(), searches.empty() ? 0 : searches.front().seconds);
+  std::vector<Chosen> found;
   for (std::size_t k = 0; k < searches.size() && !interrupted(); ++k) {
     const Search& search = searches[k];
     double best = 0;
-    bool tried = false;
-    const auto show = [&](const std::string& found) {
+    std::size_t all_tries = 0;
+    const auto show = [&](const std::string& text) {
       progress.show_now(
-          fmt::format("search {}/{}  {}  {}", k + 1, searches.size(), found, session.info().text(search.start)));
+          fmt::format("search {}/{}  {}  {}", k + 1, searches.size(), text, session.info().text(search.start)));
     };
     show("first try");
-    points.push_back(tuner.find(search, [&](const Json& row, unsigned tries) {
-      tried = true;
+    Values values = tuner.find(search, [&](const Json& row, unsigned tries) {
+      all_tries = tries;
+      answer.add(row);
       best = std::max(best, figure_of(row, search.goal).value_or(0));
       show(fmt::format("best {:>12} of {} tries", session.info().text(search.goal, best), tries));
-    }));
-    if (!tried) show("nothing to measure");
+    });
+    found.push_back({std::move(values), all_tries});
+    if (all_tries == 0) show("nothing to measure");
     progress.keep();
   }
   progress.end();
-  return distinct(points, session);
+  return found;
+}
+
+/// Measures repetitions of points and writes their rows. Rows of earlier invocations count.
+class Rounds {
+ public:
+  Rounds(Session& session, Results& results, const SweepOptions& options, Summary& answer)
+      : session_(session), results_(results), options_(options), answer_(answer), done_(results.done("cell")) {
+    for (const Json& row : results.earlier()) {
+      if (row.value("kind", "") != "cell") continue;
+      answer.add(row);
+      if (row.contains("search")) continue;
+      if (!done_.contains(row.at("id").get<std::string>())) continue;
+      failures_.add(row);
+      repeats_of(row).add(row);
+    }
+  }
+  /// `of`: for points that were chosen as the best, the number of points each was chosen from, by its parameters.
+  void measure(const std::vector<Resolution>& points, unsigned first_repetition, const std::string& profiled_id,
+               const std::map<std::string, std::size_t>& of) {
+    const RunSettings& settings = session_.settings();
+    const ExperimentInfo& info = session_.info();
+    const Labels labels(info, points);
+    Progress progress(info, points.size() * settings.repetitions - count_done(points, first_repetition),
+                      settings.seconds + settings.warmup_seconds + kSetUpSeconds);
+    for (unsigned repetition = first_repetition, left = 1; left != 0 && !interrupted(); ++repetition) {
+      left = 0;
+      for (const Cell& cell : round_of(info, points, settings, repetition)) {
+        const std::string params = info.axes().params(cell.resolution.values).dump();
+        const auto chosen = of.find(params);
+        Repeats& so_far = repeats(params, chosen != of.end());
+        if (so_far.enough()) continue;
+        ++left;
+        if (done_.contains(cell.id)) continue;
+        if (interrupted()) break;
+        progress.before(labels.of(cell.resolution.values));
+        const bool profiled = profiled_id == cell.id;
+        if (profiled) session_.device().profile(true);
+        Json row = results_.measure(session_, cell.resolution, cell.repetition, options_.restart);
+        if (profiled) session_.device().profile(false);
+        if (interrupted() && row["status"] != "ok") break;  // interrupted; the next run measures this cell
+        if (chosen != of.end()) row["afresh"] = {{"of", chosen->second}};
+        if (Json stop = so_far.add(row); !stop.empty()) row["stop"] = std::move(stop);
+        results_.write(row);
+        done_.insert(cell.id);
+        answer_.add(row);
+        failures_.add(row);
+        progress.after(row);
+      }
+    }
+    progress.end();
+  }
+  std::size_t count_done(const std::vector<Resolution>& points, unsigned first_repetition) const {
+    std::size_t count = 0;
+    for (unsigned i = 0; i < session_.settings().repetitions; ++i) {
+      for (const Cell& cell : round_of(session_.info(), points, session_.settings(), first_repetition + i)) {
+        count += done_.contains(cell.id) ? 1 : 0;
+      }
+    }
+    return count;
+  }
+  const Failures& failures() const { return failures_; }
+
+ private:
+  Repeats& repeats(const std::string& params, bool afresh) {
+    return repeats_.try_emplace({params, afresh}, session_.settings(), session_.info().entry()).first->second;
+  }
+  Repeats& repeats_of(const Json& row) { return repeats(row.at("params").dump(), is_afresh(row)); }
+
+  Session& session_;
+  Results& results_;
+  const SweepOptions& options_;
+  Summary& answer_;
+  std::set<std::string> done_;  // ids
+  Failures failures_;
+  std::map<std::pair<std::string, bool>, Repeats> repeats_;
+};
+
+/// Points without duplicates, and the number that each was chosen from, by its parameters.
+std::pair<std::vector<Resolution>, std::map<std::string, std::size_t>> distinct_chosen(const std::vector<Chosen>& all,
+                                                                                       Session& session) {
+  std::vector<Values> values;
+  std::map<std::string, std::size_t> of;
+  for (const Chosen& each : all) {
+    values.push_back(each.values);
+    std::size_t& known = of[session.info().axes().params(session.resolve(each.values).values).dump()];
+    known = std::max(known, each.of);
+  }
+  return {distinct(values, session), std::move(of)};
+}
+
+/// Measures the points that are the best of several afresh, as often as every point was measured. The repetitions
+/// follow those that a disturbed or imprecise point may need.
+void measure_chosen(Session& session, const Summary& answer, Rounds& rounds) {
+  std::vector<Chosen> chosen = answer.chosen();
+  std::erase_if(chosen, [](const Chosen& each) { return each.of < 2; });
+  if (chosen.empty()) return;
+  const auto [points, of] = distinct_chosen(chosen, session);
+  const RunSettings& settings = session.settings();
+  const unsigned most =
+      std::max(settings.repetitions, settings.precision.wanted ? settings.precision.max_repetitions : 0);
+  say("measuring the best of several points afresh: {} points\n", points.size());
+  rounds.measure(points, 2 * most, "", of);
 }
 
 }  // namespace
@@ -165,67 +265,35 @@ int run_sweep(Session& session, const Spec& spec, Results& results, const SweepO
   const RunSettings& settings = session.settings();
   const ExperimentInfo& info = session.info();
   std::vector<Resolution> points = distinct(spec.points, session);
-  std::vector<Cell> plan = planned(info, points, settings);
-  const std::string profiled_id = id_to_profile(plan, options.profile_cell);
-  const auto done = results.done("cell");
+  const std::string profiled_id = id_to_profile(planned(info, points, settings), options.profile_cell);
   const std::vector<Search> searches = distinct_searches(spec.searches, session);
-  print_plan(spec.name, points, searches, settings, count_done(plan, done));
+  const std::unique_ptr<Summary> answer = summary_of(info);
+  Rounds rounds(session, results, options, *answer);
+  print_plan(spec.name, points, searches, settings, rounds.count_done(points, 0));
   if (const auto text = crowded_text(info, points, available_cores()); !text.empty()) say("{}\n", text);
   results.begin(session, all_points(spec, session));
+  std::map<std::string, std::size_t> of;
   if (!searches.empty()) {
-    points = search_points(session, spec.points, searches, results, options);
+    auto [found, tries] = distinct_chosen(search_points(session, searches, results, options, *answer), session);
+    of = std::move(tries);
+    std::vector<Values> all = spec.points;
+    for (Resolution& each : found) all.push_back(std::move(each.values));
+    points = distinct(all, session);
     if (!interrupted() && !options.found.empty()) write_whole(options.found, spec_of_points(spec, points));
-    plan = planned(info, points, settings);
   }
-
-  const std::unique_ptr<Summary> answer = summary_of(info);
-  Failures failures;
-  std::map<std::string, Repeats> repeats;  // keyed by a point's parameters
-  for (const Json& row : results.earlier()) {
-    if (row.value("kind", "") != "cell" || row.contains("search")) continue;
-    answer->add(row);
-    if (!done.contains(row.at("id").get<std::string>())) continue;
-    failures.add(row);
-    repeats.try_emplace(row.at("params").dump(), settings, info.entry()).first->second.add(row);
-  }
-  std::set<std::string> measured = done;
-  const Labels labels(info, points);
-  Progress progress(info, plan.size() - count_done(plan, done),
-                    settings.seconds + settings.warmup_seconds + kSetUpSeconds);
-  for (unsigned repetition = 0, left = 1; left != 0 && !interrupted(); ++repetition) {
-    left = 0;
-    for (const Cell& cell : round_of(info, points, settings, repetition)) {
-      Repeats& so_far =
-          repeats.try_emplace(info.axes().params(cell.resolution.values).dump(), settings, info.entry()).first->second;
-      if (so_far.enough()) continue;
-      ++left;
-      if (done.contains(cell.id)) continue;
-      if (interrupted()) break;
-      progress.before(labels.of(cell.resolution.values));
-      const bool profiled = profiled_id == cell.id;
-      if (profiled) session.device().profile(true);
-      Json row = results.measure(session, cell.resolution, cell.repetition, options.restart);
-      if (profiled) session.device().profile(false);
-      if (interrupted() && row["status"] != "ok") break;  // interrupted; the next run measures this cell
-      if (Json stop = so_far.add(row); !stop.empty()) row["stop"] = std::move(stop);
-      results.write(row);
-      measured.insert(cell.id);
-      answer->add(row);
-      failures.add(row);
-      progress.after(row);
-    }
-  }
-  progress.end();
+  rounds.measure(points, 0, profiled_id, of);
+  if (!interrupted()) measure_chosen(session, *answer, rounds);
   results.end(session);
   if (interrupted()) {
     // The result of a search is measured like a point.
-    const std::size_t all = std::max(plan.size(), (spec.points.size() + searches.size()) * settings.repetitions);
-    say("interrupted: {} of {} cells measured\n", count_done(plan, measured), all);
+    const std::size_t all = std::max(points.size(), spec.points.size() + searches.size()) * settings.repetitions;
+    say("interrupted: {} of {} cells measured\n", rounds.count_done(points, 0), all);
   }
   say("{}", answer->text());
+  const Failures& failures = rounds.failures();
   if (failures.cells != 0) {
     say("{}\n", wrapped(fmt::format("{} of {} cells failed; first failure: {}", failures.cells,
-                                    count_done(plan, measured), failures.first)));
+                                    rounds.count_done(points, 0), failures.first)));
   }
   if (interrupted()) return 130;
   return failures.cells != 0 ? 1 : 0;

@@ -64,6 +64,43 @@ TEST(Answer, AnswerShowsTheBestPointOfEachVariantInOrder) {
   EXPECT_NE(answer.text().find("NOT GPU results"), std::string::npos) << answer.text();
 }
 
+TEST(Answer, BestOfSeveralPointsIsMeasuredAfreshAndOnlyThatCounts) {
+  Answer answer;
+  add(answer, {.queue = "gpu_ring", .messages = 3e6});
+  add(answer, {.queue = "gpu_ring", .window = 512, .messages = 4e6});
+  add(answer, {.queue = "gpu_ring", .window = 1024, .messages = 1e6});
+  add(answer, {.queue = "host_polled", .transfer = "pinned", .messages = 2e6});
+  const auto chosen = answer.chosen();
+  ASSERT_EQ(chosen.size(), 2u);
+  EXPECT_EQ(chosen[0].of, 3u);
+  EXPECT_EQ(chosen[0].values.at("window"), Value(std::uint64_t{512}));
+  EXPECT_EQ(chosen[1].of, 1u);
+  for (const double messages : {1.4e6, 1.5e6, 1.6e6}) {
+    Json row = row_of({.queue = "gpu_ring", .window = 512, .messages = messages});
+    row["afresh"] = {{"of", 3}};
+    answer.add(row);
+  }
+  const auto places = answer.categories().at(0).places;
+  EXPECT_EQ(places[0].variant, "host_polled + pinned") << "the lucky point is not the best after all";
+  EXPECT_DOUBLE_EQ(places[1].value.median, 1.5e6);
+  EXPECT_EQ(answer.chosen()[1].values.at("window"), Value(std::uint64_t{512})) << "new rows must not change the choice";
+}
+
+TEST(Answer, AnswerNamesMembersThatDidNotCompete) {
+  Answer answer;
+  add(answer, {.queue = "gpu_ring", .messages = 3e6});
+  Json tried = row_of({.queue = "host_polled", .transfer = "graph"});
+  tried["search"] = {{"try", 1}};
+  answer.add(tried);
+  const std::string text = answer.text();
+  const std::string absent = text.substr(text.find("did not compete: "));
+  EXPECT_NE(absent.find("redis_list"), std::string::npos) << text;
+  EXPECT_NE(absent.find("batched_copy"), std::string::npos) << text;
+  for (const char* present : {"gpu_ring", "host_polled", "graph", "null"}) {
+    EXPECT_EQ(absent.find(present), std::string::npos) << text;
+  }
+}
+
 TEST(Answer, SingleLargePayloadIsLabelledLarge) {
   Answer answer;
   add(answer, {.queue = "gpu_ring", .payload = 65536, .messages = 1e3});
