@@ -30,8 +30,10 @@ FALSE_DISCOVERIES = 0.05  # expected share of chance findings among the FASTER a
 # A row's percentile is the middle of a bucket, whose width is 1/128 of its value; this is the standard deviation of the
 # uniform distribution. It does not average out, because repetitions that agree are in the same bucket.
 BUCKET_NOISE = 1 / 128 / np.sqrt(12)
-# Default noise between two runs. Four runs of the quick spec on H200 hosts on two days give six pairs: with this value
-# 2 of 1044 verdicts were false, without it 25.
+# Default noise between two runs: a round value that is not fitted to rows. `python -m analysis aa A B` measures the noise
+# of two runs. For results/reference/h200/aa/{a,b} and h200/quick/{a,b}, each pair from one host within minutes, it gives
+# 1.6 to 2.8 % for throughput and p50, and no verdict is false, even with `--run-noise 0`. For runs on a shared H100 host
+# (results/reference/h100/separate.jsonl), tests/trials/separate_runs.py gives 6.6 % for throughput.
 RUN_NOISE = 0.05
 
 

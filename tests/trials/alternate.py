@@ -1,7 +1,9 @@
-"""Compares the rows of tests/trials/alternate.sh in pairs: python tests/trials/alternate.py FOLDER.
+"""Compares the rows of tests/trials/alternate.sh in pairs:
 
-Prints, for each point, the mean ratio new / old of its rate (of its p50 for lone messages and handoff) with the 95 %
-interval of the mean of the logarithms (Student's t). The files may be compressed (old.jsonl.xz)."""
+    python tests/trials/alternate.py FOLDER… [--page PAGE]    # updates the page's `alternate` block
+
+For each point, the text has the mean ratio new / old of its rate (of its p50 for lone messages and handoff) with the
+95 % interval of the mean of the logarithms (Student's t). The files may be compressed (old.jsonl.xz)."""
 
 import json
 import lzma
@@ -10,6 +12,9 @@ from pathlib import Path
 
 import numpy as np
 from scipy.stats import t as student
+
+sys.path.insert(0, str(Path(__file__).parent))
+from block import run  # noqa: E402
 
 
 def cells(folder: Path, which: str) -> list[dict]:
@@ -41,21 +46,28 @@ def point_of(row: dict) -> str:
     return ", ".join([experiment, *(f"{name} {row['params'][name]}" for name in NAMES[experiment])])
 
 
-def main(folder: Path) -> None:
+def lines(folder: Path) -> list[str]:
+    """The comparison of each point, and the pairs that were left out."""
+    found = []
     old, new = cells(folder, "old"), cells(folder, "new")
     points: dict[tuple[str, str], list[float]] = {}
     for before, after in zip(old, new, strict=True):
         assert point_of(before) == point_of(after)
         pair = figure(before), figure(after)
         if None in pair:
-            print(f"left out: {point_of(after)}: {before['reason'] or after['reason']}")
+            found.append(f"- left out: {point_of(after)}: {before['reason'] or after['reason']}")
             continue
         points.setdefault((point_of(after), pair[1][0]), []).append(np.log(pair[1][1] / pair[0][1]))
     for (point, what), logs in points.items():
         half = student.ppf(0.975, len(logs) - 1) * np.std(logs, ddof=1) / np.sqrt(len(logs))
         low, mean, high = np.exp([np.mean(logs) - half, np.mean(logs), np.mean(logs) + half])
-        print(f"{point}: {what} new / old {mean:.3f} ({low:.3f} to {high:.3f}), n={len(logs)}")
+        found.append(f"- {point}: {what} new / old {mean:.3f} ({low:.3f} to {high:.3f}), n={len(logs)}")
+    return found
+
+
+def text(folders: list[Path]) -> str:
+    return "\n\n".join("\n".join([f"Rows in {folder.name}:", "", *lines(folder)]) for folder in folders)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    sys.exit(run(__doc__, "alternate", text))

@@ -2,7 +2,7 @@
 """Summarises the rows of far_server.sh: medians over the rounds for near, wire (no delay) and far; the ratios of far to
 near and of far to wire per round, as median, minimum and maximum; and the number of flagged rows.
 
-    tests/trials/far_server.py FOLDER
+    tests/trials/far_server.py FOLDER [--page PAGE]      # updates the page's `far_server` block
 """
 
 import json
@@ -11,6 +11,9 @@ import sys
 from collections import Counter
 from pathlib import Path
 from statistics import median
+
+sys.path.insert(0, str(Path(__file__).parent))
+from block import run  # noqa: E402
 
 WAYS = ("near", "wire", "far")
 POINTS = (("messages per second, 64 B", 64, False), ("messages per second, 4 KiB", 4096, False),
@@ -41,26 +44,25 @@ def ratio(of: dict[int, float], to: dict[int, float]) -> str:
     return f"{median(by_round):.2f} ({by_round[0]:.2f} to {by_round[-1]:.2f})"
 
 
-def main(folder: str) -> None:
-    rows = {way: rows_of(Path(folder), way) for way in WAYS}
+def text(folders: list[Path]) -> str:
+    [folder] = folders
+    rows = {way: rows_of(folder, way) for way in WAYS}
     found = {way: figures_of(rows[way]) for way in WAYS}
-    print("| queue | figure | near | wire | far | far / near, by round | far / wire, by round |")
-    print("|---|---|---:|---:|---:|---:|---:|")
+    lines = ["| queue | figure | near | wire | far | far / near, by round | far / wire, by round |"]
+    lines.append("|---|---|---:|---:|---:|---:|---:|")
     for title, payload, lone in POINTS:
         for queue in sorted({key[0] for key in found["near"]}):
             near, wire, far = (found[way].get((queue, payload, lone), {}) for way in WAYS)
             if not near.keys() & wire.keys() & far.keys():
                 sys.exit(f"{queue}, {title}: no round has ok rows for near, wire and far")
             figures = " | ".join(f"{median(each.values()):,.0f}" for each in (near, wire, far))
-            print(f"| {queue} | {title} | {figures} | {ratio(far, near)} | {ratio(far, wire)} |")
+            lines.append(f"| {queue} | {title} | {figures} | {ratio(far, near)} | {ratio(far, wire)} |")
     cells = [row for way in WAYS for row in rows[way] if row["kind"] == "cell"]
     used = [row for row in cells if row["status"] == "ok"]
     flags = Counter(flag for row in used for flag in row.get("flags", []))
     said = ", ".join(f"{number} `{flag}`" for flag, number in sorted(flags.items()))
-    print(f"\nRows used: {len(used)} of {len(cells)}. Flagged: {said}.")
+    return "\n".join([*lines, "", f"Rows used: {len(used)} of {len(cells)}. Flagged: {said}."])
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    main(sys.argv[1])
+    sys.exit(run(__doc__, "far_server", text))
