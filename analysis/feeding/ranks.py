@@ -77,7 +77,7 @@ def disagreements(measure: Measure, quick: Results, feeding: Results) -> list[st
             problems.append(f"{measure.name}: {better} is {ratio:.2g} × better than {worse} but not ranked above it")
     if measure.largest:
         shares = {queue: found[queue] / swept[queue] for queue in shared}
-        problems += [f"{measure.name}: {name} reaches {share:.0%}" for name, share in shares.items() if share < ENOUGH]
+        problems += [f"{measure.name}: {name} reaches {share:.1%}" for name, share in shares.items() if share < ENOUGH]
     return problems
 
 

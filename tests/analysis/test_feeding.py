@@ -430,7 +430,7 @@ SWEPT = {"gpu_ring": 9e6, "host_polled": 4e6, "redis_list": 3.5e6}
 
 @pytest.mark.parametrize(("found", "expected"), [
     ({"gpu_ring": 8e6, "host_polled": 3.3e6, "redis_list": 3.4e6}, []),  # the last two are less than 1.5 × apart
-    ({"gpu_ring": 5e6, "host_polled": 3.3e6, "redis_list": 3e6}, ["gpu_ring reaches 56%"]),
+    ({"gpu_ring": 5e6, "host_polled": 3.3e6, "redis_list": 3e6}, ["gpu_ring reaches 55.6%"]),
     ({"gpu_ring": 7.5e6, "host_polled": 8e6, "redis_list": 3e6},
      ["gpu_ring is 2.2 × better than host_polled but not ranked above it"]),
     ({"gpu_ring": 9e6, "host_polled": 4e6}, ["redis_list was not searched"]),

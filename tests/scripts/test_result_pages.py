@@ -69,7 +69,6 @@ ALLOWED = {
     "results/reference/h200/README.md": {
         "0.2 ms between workers and Redis": "setting of the delayed link",
         "a factor of 1.5": "threshold of the ranks command",
-        "below 70 %": "threshold of the ranks command",
         "were within 10 % of the driver's limit": "threshold of the status generator-bound",
         "a p99 of at most 1 ms": "setting: the bound of the search",
     },
