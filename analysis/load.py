@@ -12,6 +12,7 @@ from . import bounds, catalogue, flags, rows, sections
 from .catalogue import Catalogue, Experiment
 from .errors import BadInput
 from .rows import RUN, STATUSES  # noqa: F401  (other modules import STATUSES from here)
+from .withdrawn import withdraw
 
 NAN = float("nan")
 COST = ("host_threads", "spinning_threads", "sms")
@@ -132,6 +133,8 @@ def _results(
         for (_, row), first, directory, device in zip(cells, frame["limits"], frame["directory"], frame["device"])
     ]
     frame["flags"] = _with_disturbed(frame, ["directory", "machine", *axes])
+    if not section.explains_limits:
+        withdraw(frame, experiment)
     doubted = frame.pop("doubt")
     for reason, some in doubted[doubted != ""].groupby(doubted):
         notes.append(f"{len(some)} row(s) have status ok although {reason}; they count as invalid")

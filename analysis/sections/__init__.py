@@ -31,6 +31,8 @@ class Section:
     numbers: tuple[str, ...] = ()
     doubt: Callable[[dict], tuple[str, str] | None] = lambda row: None
     contradictions: Callable[[dict], list[str]] = _nothing
+    # Whether the section explains rows that exceed a limit; otherwise such a limit is taken back (withdrawn.py).
+    explains_limits: bool = False
     # Figures that may be 0 or negative; their intervals are not computed on logarithms.
     linear: tuple[str, ...] = ()
     # Comparing. The judged percentiles by figure ('' for a number), if they differ from the default.

@@ -40,6 +40,7 @@ def _body(results: Results, drawings, slim) -> list[Block]:
 
 SECTION = Section(
     columns=_columns,
+    explains_limits=True,
     contradictions=checks.contradictions,
     compared={"blocks_per_second": ()},  # bytes are blocks times their size, so judging bytes suffices
     value_labels={

@@ -262,20 +262,17 @@ std::unique_ptr<const Payloads> Feeding::stamped_of(const Point& point) {
   return std::make_unique<Stamped>(workload, *stamps_, point.producers);
 }
 
-const GeneratorLimit& Feeding::generator_limit(const Point& point) {
+GeneratorLimit Feeding::generator_limit(const Point& point) {
   const Point generator_point = generator_point_of(point, session_.device());
-  const std::string footprint = session_.info().axes().params(values_of(generator_point)).dump();
-  if (const auto known = generator_limits_.find(footprint); known != generator_limits_.end()) return known->second;
   const Workload& workload = workload_of(generator_point);
   const std::unique_ptr<const Payloads> stamped = stamped_of(generator_point);
-  const GeneratorLimit limit = measure_generator(generator_point, workload, stamped ? *stamped : workload,
-                                                 session_.device(), session_.settings());
-  return generator_limits_.emplace(footprint, limit).first->second;
+  return measure_generator(generator_point, workload, stamped ? *stamped : workload, session_.device(),
+                           session_.settings());
 }
 
 void Feeding::compare_with_generator(const Point& point, double rate, Measurement& measured) {
   try {
-    const GeneratorLimit& limit = generator_limit(point);
+    const GeneratorLimit limit = generator_limit(point);
     const double ratio = rate / limit.median;
     measured.details["driver"] = {{"messages_per_second", limit.median},
                                   {"least", limit.least},

@@ -36,8 +36,8 @@ class Feeding final : public Experiment {
   /// Reads the device's clock; empty if this fails. Then only the stage times are missing.
   std::optional<ClockReading> read_clock();
   void run_load(const Point&, const RunSettings&, const GpuSource& watched, const Repetition&, Outcome&);
-  /// Limit of the load generator for this point's memory footprint; measured on first use.
-  const GeneratorLimit& generator_limit(const Point&);
+  /// The present limit of the load generator for this point's memory footprint.
+  GeneratorLimit generator_limit(const Point&);
   /// Judges the row as generator-bound if `rate`, measured or requested, is too close to the load generator's limit.
   void compare_with_generator(const Point&, double rate, Measurement&);
 
@@ -49,8 +49,7 @@ class Feeding final : public Experiment {
   Session& session_;
   std::unique_ptr<Workload> workload_;
   Values workload_made_of_;
-  std::optional<PayloadPool> stamps_;                       // pool for `workload_`; made when a point needs it
-  std::map<std::string, GeneratorLimit> generator_limits_;  // keyed by the generator-only point's parameters
+  std::optional<PayloadPool> stamps_;  // pool for `workload_`; made when a point needs it
 };
 
 }  // namespace feedrate

@@ -11,7 +11,7 @@ namespace {
 
 /// Above this share of the limit, a rate is bound by the load generator.
 constexpr double kGeneratorBound = 0.9;
-constexpr double kRunSeconds = 0.05, kWarmupSeconds = 0.02;
+constexpr double kRunSeconds = 0.03, kWarmupSeconds = 0.01;
 
 double rate_of(const PassResult& result) { return static_cast<double>(result.received) / result.seconds; }
 

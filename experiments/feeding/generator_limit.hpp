@@ -8,22 +8,21 @@ namespace feedrate {
 
 /// Rate of the load generator alone, in messages per second: the reference against which a rate is judged.
 ///
-/// It is the median of `kGeneratorRuns` short runs of the `null` queue, measured once for all points with the same
-/// memory footprint (`generator_point_of`), regardless of their rows. Measuring the limit again only when a rate is
-/// near it would bias it in favour of the rate. The generator-only point touches as much memory as the point itself: it
-/// writes the same payload bytes per message and compares as many result bytes in as many slots. Large payloads are
-/// bound by host memory, so the generator-only point is bound in the same way.
+/// It is the median of `kGeneratorRuns` short runs of the `null` queue, measured directly after each cell that it
+/// judges, whatever the cell's rate: on a busy machine the generator is slower, and a limit from another moment would
+/// call a rate of 133 % of it generator-bound. The generator-only point touches as much memory as the point itself
+/// (`generator_point_of`): it writes the same payload bytes per message and compares as many result bytes in as many
+/// slots. Large payloads are bound by host memory, so the generator-only point is bound in the same way.
 struct GeneratorLimit {
   double median = 0, least = 0, greatest = 0;  ///< over the runs
 };
-inline constexpr unsigned kGeneratorRuns = 5;
+inline constexpr unsigned kGeneratorRuns = 3;
 
 /// Summary of the rates of these runs.
 GeneratorLimit generator_limit_of(std::vector<double> rates);
 /// Whether a rate says more about the load generator than about the queue.
 bool generator_bound(double rate, const GeneratorLimit&);
-/// The point at which the load generator is measured for `point`. Points with equal generator-only points share one
-/// limit.
+/// The point at which the load generator is measured for `point`: the queue `null` with the same memory footprint.
 Point generator_point_of(Point point, Device&);
 /// Throws Failure.
 GeneratorLimit measure_generator(const Point& generator_point, const Workload&, const Payloads&, Device&,

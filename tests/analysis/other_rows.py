@@ -48,7 +48,7 @@ def launch(form: str = "plain", repetition: int = 0, speed: float = 1.0, threads
     generator = np.random.default_rng(int(rows.row_id(point, repetition), 16))
     rate = speed * FORMS[form] * threads**0.5 * generator.normal(1, 0.005)
     times = rows.latency(1e9 / rate * (3 + generator.gamma(1.5, 0.1, 500)))
-    bounds = {"launch_per_second": (rate, 3e6), "launch_sync_ns": (times["p50"], 6200.0)}
+    bounds = {"launch_per_second": (rate, 1e8), "launch_sync_ns": (times["p50"], 100.0)}
     return _row(
         "launch", point, repetition, {"kernels_per_second": rate, "round_trip_ns": times} | figures,
         bounds={

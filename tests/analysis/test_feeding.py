@@ -104,6 +104,24 @@ def test_only_rows_measured_afresh_count_for_the_best_of_several(answers, read):
     assert "too good by chance" in said[0] and "measured afresh." in said[1] and "too good" not in said[1]
 
 
+def test_limit_that_a_row_beats_is_taken_back(read):
+    def with_ratio(queue: str, ratio: float) -> list[dict]:
+        some = points_of(queue, 4e6, 4.1e6, 4.2e6)
+        for row in some:
+            bound = row["bounds"]["messages_per_second"]
+            bound |= {"ratio": ratio, "value": 4e6 / ratio}
+            row["flags"] = ["above_limit"] if ratio > 1.05 else []
+        return some
+
+    both = [*with_ratio("redis_list", 0.8)[:1], *with_ratio("redis_list", 1.3)[1:], *with_ratio("gpu_ring", 0.9)]
+    cells = read(both).cells.set_index("queue")
+    assert cells.loc["redis_list", "messages_per_second_ratio"].isna().all(), "also of rows that do not beat it"
+    assert (cells.loc["redis_list", "messages_per_second_ceiling"] == "").all()
+    assert (cells.loc["gpu_ring", "messages_per_second_ratio"] == 0.9).all()
+    fine = read([*with_ratio("redis_list", 1.04)], name="fine").cells
+    assert (fine["messages_per_second_ratio"] == 1.04).all()
+
+
 def test_answer_names_members_that_did_not_compete(read):
     results = read(points_of("gpu_ring", 1e6))
     said = answer.absent(results)
