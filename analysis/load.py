@@ -15,7 +15,7 @@ from .rows import RUN, STATUSES  # noqa: F401  (other modules import STATUSES fr
 from .withdrawn import withdraw
 
 NAN = float("nan")
-COST = ("host_threads", "spinning_threads", "sms")
+COST = ("host_threads", "spinning_threads", "sms", "service_cores")
 MACHINE = ("own_cores", "power_w")
 FEEDING = "feeding"
 

@@ -2,6 +2,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,8 @@ class Service {
   /// Version and settings for the run's row; a setting has the key "config.NAME". Valid once the service is started.
   /// Throws Failure.
   virtual std::map<std::string, std::string> state() = 0;
+  /// CPU seconds that the service's processes have used so far, if it can tell. Valid once the service is started.
+  virtual std::optional<double> cpu_seconds() { return std::nullopt; }
   /// Measures the limits of the started service; if the list does not measure, only lists them.
   virtual void add_limits(LimitList&) {}
 };

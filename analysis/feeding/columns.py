@@ -32,6 +32,7 @@ VARIANT = Column("queue + transfer", lambda point: f"{point['variant']}\n{point[
 COST = (
     number("host threads", lambda point: units.number(point.get("host_threads"))),
     number("cores used", lambda point: units.ratio(point.get("own_cores"))),
+    number("server's cores", lambda point: units.ratio(point.get("service_cores"))),
     number("SMs", lambda point: units.number(point.get("sms"))),
     number("GPU power", lambda point: units.of_unit("W")(point.get("power_w"))),
     Column("delivery", lambda point: point.get("delivery") or units.NOTHING),

@@ -11,8 +11,8 @@ from .columns import COST, Column, number, table
 TITLE = "What the peak costs"
 NOTE = (
     "All figures are medians over the repetitions. “Cores used” is the benchmark process's CPU seconds per second, "
-    "including threads that only spin; a Redis server is a separate process and is not included. “GPU power” is the "
-    "power of the entire board as reported by NVML."
+    "including threads that only spin. “Server's cores” is the same for the Redis server, a separate process. “GPU "
+    "power” is the power of the entire board as reported by NVML."
 )
 
 

@@ -122,8 +122,14 @@ def _lone_floor(point: pd.Series) -> str:
 
 
 def _threads(point: pd.Series) -> str:
-    spinning = point["spinning_threads"]
-    return units.number(point["host_threads"]) + (f"\n{units.number(spinning)} spin" if spinning > 0 else "")
+    spinning, server = point["spinning_threads"], point["service_cores"]
+    spin = f"\n{units.number(spinning)} spin" if spinning > 0 else ""
+    return units.number(point["host_threads"]) + spin + (f"\nserver: {units.ratio(server)} cores" if server > 0 else "")
+
+
+def _front_threads(point: pd.Series) -> str:
+    server = point["service_cores"]
+    return units.number(point["host_threads"]) + (f" + {units.ratio(server)} server cores" if server > 0 else "")
 
 
 def front(results: Results) -> Table | None:
@@ -141,7 +147,7 @@ def front(results: Results) -> Table | None:
         number("peak messages", lambda best: figure(best.messages, RATE, units.messages_per_second, "throughput")),
         number("peak bytes, one way", lambda best: figure(best.data, BYTES, units.bytes_per_second, "throughput")),
         _lone("lone p50", lambda point: figure(point, "p50", units.nanoseconds, "p50", False)),
-        number("host threads", lambda best: units.number(best.messages["host_threads"])),
+        number("host threads", lambda best: _front_threads(best.messages)),
         Column("delivery", lambda best: best.messages["delivery"]),
     ]
     return table(columns, _fastest(delivering).values()) if len(measured) else None

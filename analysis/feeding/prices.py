@@ -11,6 +11,7 @@ from .columns import Column, number
 from .columns import table as table_of
 
 AGAINST = "redis_list"
+PERSISTENT = {"everysec": ", AOF every second", "always": ", AOF always"}
 NOTE = (
     f"{figure_text.NOTE} Each queue is shown at its best measured point. In the `guarantees` spec a search, equally "
     "long for each queue, found the points of “most messages”. The settings of “one message per element” (one, two and four "
@@ -37,8 +38,8 @@ def _number(value) -> float:
 
 def prices(results: Results) -> pd.DataFrame:
     """One row for each queue, payload and measure: `point`, and `share`, its ratio to `redis_list`, with `share_low`
-    and `share_high`. A queue that can deliver results effectively once has an additional row “…, once”. Empty
-    without `redis_list` and at least two other queues."""
+    and `share_high`. A queue that can deliver results effectively once has an additional row “…, once”, and each kind
+    of append-only file has a row. Empty without `redis_list` and at least two other queues."""
     points = stats.points(results.closed)
     if points.empty or not {"pack", "once_seconds"} <= set(points):
         return pd.DataFrame()
@@ -46,7 +47,8 @@ def prices(results: Results) -> pd.DataFrame:
     if AGAINST not in set(points["queue"]) or points["queue"].nunique() < 3:
         return pd.DataFrame()
     once = points["once_seconds"].map(_number) > 0
-    points = points.assign(line=points["queue"] + np.where(once, ", once", ""))
+    aof = points["aof"].where(points["aof"].isin(PERSISTENT), "") if "aof" in points else pd.Series("", points.index)
+    points = points.assign(line=points["queue"] + np.where(once, ", once", "") + aof.map(PERSISTENT).fillna(""))
     found = []
     for measure, which, metric, larger, _ in MEASURES:
         for payload, some in points[which(points)].groupby("payload_bytes"):
@@ -56,7 +58,7 @@ def prices(results: Results) -> pd.DataFrame:
             base = best.loc[AGAINST]
             for line, point in best.iterrows():
                 share, low, high = ratio(point, base, metric) if line != AGAINST else (1.0, np.nan, np.nan)
-                delivery = "results effectively once" if line != point["queue"] else point["delivery"]
+                delivery = "results effectively once" if ", once" in line else point["delivery"]
                 found.append((line, delivery, payload, measure, point, share, low, high))
     columns = ["line", "delivery", "payload", "measure", "point", "share", "share_low", "share_high"]
     return pd.DataFrame(found, columns=columns).sort_values("line", kind="stable", ignore_index=True)

@@ -104,8 +104,9 @@ std::map<std::string, std::string> RedisService::state() {
   if (const auto at = said.find(kKey); at != said.npos) {
     state["version"] = std::string(said.substr(at + kKey.size(), said.find('\r', at) - at - kKey.size()));
   }
-  for (const char* name : {"save", "appendonly", "io-threads", "io-threads-do-reads", "maxmemory", "maxmemory-policy",
-                           "list-max-listpack-size", "stream-node-max-entries", "stream-node-max-bytes"}) {
+  for (const char* name :
+       {"save", "appendonly", "appendfsync", "io-threads", "io-threads-do-reads", "maxmemory", "maxmemory-policy",
+        "list-max-listpack-size", "stream-node-max-entries", "stream-node-max-bytes"}) {
     try {
       const auto reply = connection.command({"CONFIG", "GET", name});
       if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2) {
@@ -116,6 +117,23 @@ std::map<std::string, std::string> RedisService::state() {
     }
   }
   return state;
+}
+
+std::optional<double> RedisService::cpu_seconds() {
+  try {
+    Connection connection(Cluster(settings_.url).server_of(settings_.own_prefix));
+    const auto info = connection.command({"INFO", "cpu"});
+    const std::string_view said = text(*info);
+    double seconds = 0;
+    for (const std::string_view key : {"\nused_cpu_sys:", "\nused_cpu_user:"}) {
+      const auto at = said.find(key);
+      if (at == said.npos) return std::nullopt;
+      seconds += std::stod(std::string(said.substr(at + key.size(), 24)));
+    }
+    return seconds;
+  } catch (const Failure&) {  // a managed server may forbid INFO; a dying one fails the cell elsewhere
+    return std::nullopt;
+  }
 }
 
 const RedisSettings& settings_of(const Service* service) {

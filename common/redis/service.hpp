@@ -20,6 +20,8 @@ class RedisService final : public Service {
   std::string address() const override { return settings_.url; }
   std::string own_prefix() const override { return settings_.own_prefix; }
   std::map<std::string, std::string> state() override;
+  /// Of the server that has this run's keys.
+  std::optional<double> cpu_seconds() override;
   /// Measures round-trip time, elements per second and bytes per second, using keys of this run.
   void add_limits(LimitList&) override;
 

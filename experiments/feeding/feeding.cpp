@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "common/clock.hpp"
 #include "common/error.hpp"
 #include "common/hash.hpp"
 #include "common/nvtx_range.hpp"
@@ -100,6 +101,27 @@ void add_stages(std::span<const StageSample> samples, const ClockMap& clock, std
                       {"most_out_of_order_ns", durations.max_out_of_order_ns}};
 }
 
+/// Measures the use of cores by a service while this object exists.
+class ServiceUse {
+ public:
+  /// `service` may be null. The destructor sets `cores`.
+  ServiceUse(Service* service, std::optional<double>& cores)
+      : service_(service), cores_(cores), before_(service != nullptr ? service->cpu_seconds() : std::nullopt) {}
+  ~ServiceUse() {
+    if (!before_) return;
+    const double seconds = static_cast<double>(now_ns() - begin_ns_) / 1e9;
+    if (const auto after = service_->cpu_seconds()) cores_ = (*after - *before_) / seconds;
+  }
+  ServiceUse(const ServiceUse&) = delete;
+  ServiceUse& operator=(const ServiceUse&) = delete;
+
+ private:
+  Service* service_;
+  std::optional<double>& cores_;
+  std::optional<double> before_;
+  std::uint64_t begin_ns_ = now_ns();
+};
+
 /// Services that these points need.
 std::set<std::string> services_of(std::span<const Resolution> points) {
   std::set<std::string> services;
@@ -192,6 +214,7 @@ void Feeding::run_load(const Point& point, const RunSettings& settings, const Gp
             config.stages);
   queue->start();
   outcome.cost = queue->cost();
+  outcome.durable = queue->durable();
   outcome.choices = queue->choices();
   try {
     outcome.warmup = warm_up(load, point, settings, arrivals.warmup);
@@ -214,6 +237,8 @@ void Feeding::run_load(const Point& point, const RunSettings& settings, const Gp
     if (repetition.timeline != nullptr) repetition.timeline->begin();
     MachineMonitor monitor(watched);
     {
+      const ServiceUse use(entry.service.empty() ? nullptr : &session_.services().get(entry.service),
+                           outcome.service_cores);
       const Captured captured(session_);
       outcome.result = load.run(pass);
     }
@@ -304,8 +329,8 @@ Measurement Feeding::measure(const Resolution& cell, const Repetition& repetitio
     failure = error.what();
   }
   const double pause_after = open ? host_pause_p99_ns() : 0;
-  const auto& [counts, first_wrong, cost, choices, sample_every, stages_sampled_every, warmup, result, machine, clock,
-               gpu_use] = outcome;
+  const auto& [counts, first_wrong, cost, durable, service_cores, choices, sample_every, stages_sampled_every, warmup,
+               result, machine, clock, gpu_use] = outcome;
   measured.details["counts"] = to_json(counts);
   if (open) measured.details["host_pause_p99_ns"] = {{"before", pause_before}, {"after", pause_after}};
   const std::unique_ptr<const Payloads> stamped = stamped_of(point);
@@ -315,9 +340,10 @@ Measurement Feeding::measure(const Resolution& cell, const Repetition& repetitio
   measured.sms = cost.sms;
   measured.cost = {{"delivery", text_of(entry.guarantee.delivery)},
                    {"order", entry.guarantee.order},
-                   {"durable", entry.guarantee.durable},
+                   {"durable", durable},
                    {"batch", point.batch},
                    {"window", point.window}};
+  if (service_cores) measured.cost["service_cores"] = *service_cores;
   if (!failure.empty()) {
     measured.judge(Status::failed, Cause::error, failure);
     return measured;

@@ -25,6 +25,8 @@ class Feeding final : public Experiment {
     Counts counts;
     std::string first_wrong;
     Cost cost;
+    bool durable = false;
+    std::optional<double> service_cores;  // CPU seconds per second of the queue's service in the timed phase
     Choices choices;
     unsigned sample_every = 1;
     std::uint64_t stages_sampled_every = 1;

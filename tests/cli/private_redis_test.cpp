@@ -1,4 +1,7 @@
 // The private server that feedrate starts leaves no process and no folder behind, however feedrate ends.
+#include <map>
+#include <set>
+
 #include "tests/cli/feedrate_process.hpp"
 
 namespace feedrate::cli_test {
@@ -31,6 +34,24 @@ class PrivateRedis : public testing::Test {
 TEST_F(PrivateRedis, ServerEndsWithARun) {
   const Outcome outcome = place_.run({"run", "--queue", "redis_stream", "--device", "cpu", "--messages", "100"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
+  expect_nothing_left();
+}
+
+TEST_F(PrivateRedis, EachPointHasItsOwnPersistenceAndCountsTheServersCores) {
+  place_.write("s.json", R"({"axes": {"queue": ["redis_list", "redis_stream"], "payload": 64, "window": 16, "batch": 8,
+                             "aof": ["no", "everysec", "always"]}, "run": {"seconds": 0.1, "warmup": 0}})");
+  const Outcome outcome = place_.run({"sweep", "s.json", "--device", "cpu", "--out", "out"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(place_.run({"validate", "out/rows.jsonl"}).code, 0);
+  std::map<std::string, std::set<bool>> durable;
+  for (const Json& row : cells_of(place_ / "out" / "rows.jsonl")) {
+    ASSERT_EQ(row.at("status"), "ok") << row.at("reason");
+    durable[row["params"]["aof"]].insert(row["cost"]["durable"].get<bool>());
+    EXPECT_GT(row["cost"]["service_cores"], 0);
+    EXPECT_LT(row["cost"]["service_cores"], 8);
+  }
+  EXPECT_EQ(durable,
+            (std::map<std::string, std::set<bool>>{{"no", {false}}, {"everysec", {true}}, {"always", {true}}}));
   expect_nothing_left();
 }
 

@@ -108,6 +108,23 @@ TEST_P(SharedRedis, KeysOfAKilledRunExpire) {
   EXPECT_EQ(place_.run(run({"--messages", "500"})).code, 0);
 }
 
+TEST_F(SharedServer, PersistenceOfAUsersServerIsNotChanged) {
+  const Words words{"run",      "--queue", "redis_list", "--redis", server_->url(),
+                    "--device", "cpu",     "--messages", "100",     "--json"};
+  const Outcome changed = place_.run([&] {
+    Words more = words;
+    more.insert(more.end(), {"--aof", "always"});
+    return more;
+  }());
+  EXPECT_NE(changed.code, 0);
+  EXPECT_NE((changed.out + changed.err).find("--aof always: only a private server can be set"), std::string::npos)
+      << changed.out << changed.err;
+  const auto durable = [&] { return measured_in(place_.run(words).out).at(0).at("cost").at("durable").get<bool>(); };
+  EXPECT_FALSE(durable());
+  server_->command({"CONFIG", "SET", "appendonly", "yes"});
+  EXPECT_TRUE(durable()) << "the server persists its data";
+}
+
 TEST_F(SharedServer, KeysOfKilledLimitsExpire) {
   for (int wait_ms = 0; wait_ms < 150; wait_ms += 50) {
     const auto process = place_.start({"limits", "--device", "cpu", "--redis", server_->url()});

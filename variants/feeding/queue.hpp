@@ -63,6 +63,8 @@ class Queue {
   virtual void check() {}
   virtual Cost cost() const = 0;
   virtual Choices choices() const { return {}; }
+  /// Whether accepted messages survive the end of this process and a crash of whatever holds them.
+  virtual bool durable() const { return false; }
 };
 
 struct WorkerMetrics;  // variants/feeding/worker_metrics.hpp
@@ -112,7 +114,7 @@ constexpr const char* text_of(Delivery delivery) {
 struct Guarantee {
   Delivery delivery = Delivery::exactly_once;
   std::string order = "per producer";  ///< or "per producer with one worker", "per lane"
-  bool durable = false;                ///< messages can outlive this process
+  bool durable = false;                ///< messages can survive, if their server persists them (Queue::durable)
 };
 
 /// Support for a queue's workers in separate processes (`feedrate worker`).

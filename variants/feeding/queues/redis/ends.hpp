@@ -27,6 +27,7 @@ struct Options {
   std::size_t pack = 1;
   unsigned partitions = 1;
   unsigned memory_percent = 0;
+  std::string aof = "no";
 };
 inline const Axes<Options>& own_axes() {
   static const auto kAxes =
@@ -35,7 +36,9 @@ inline const Axes<Options>& own_axes() {
           .number("partitions", &Options::partitions, {1, 1024},
                   "parts of the queue, each with its keys in one slot of a Redis Cluster; each producer uses one part")
           .number("memory-percent", &Options::memory_percent, {0, 100},
-                  "producers wait while the server uses more than this share of its maxmemory; 0: no check");
+                  "producers wait while the server uses more than this share of its maxmemory; 0: no check")
+          .word("aof", &Options::aof, {"no", "everysec", "always"},
+                "append-only file of a private server: none, synced every second, or synced before each reply");
   return kAxes;
 }
 inline std::size_t pack_of(const Point& point) { return own_axes().of(point.own).pack; }

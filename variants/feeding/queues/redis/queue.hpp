@@ -29,6 +29,10 @@
 ///       void done(Connection&, ids), answer(Connection&, const redisReply&)
 namespace feedrate::redis_queue {
 
+/// Sets how a private server persists its data. Returns whether the server, private or not, has an append-only file.
+/// Throws Failure if the server is not ours to set.
+bool persist(redis::Connection&, bool shared, const std::string& aof);
+
 template <class Dialect>
 class RedisQueue final : public Queue {
  public:
@@ -36,6 +40,7 @@ class RedisQueue final : public Queue {
     const unsigned partitions = partitions_of(config.point);
     const redis::Cluster cluster(config_.redis.url);
     for (unsigned i = 0; i < partitions; ++i) parts_.push_back(std::make_unique<Part>(config_, i, cluster));
+    durable_ = persist(parts_.front()->control, config_.redis.shared, own_axes().of(config.point.own).aof);
     if (config.external_worker) return;
     for (const auto& part : parts_) part->create();
     workers_.emplace(config_, config.point.workers, [this, partitions](unsigned index) {
@@ -68,6 +73,7 @@ class RedisQueue final : public Queue {
   }
   Cost cost() const override { return {.host_threads = workers_ ? workers_->size() : 0}; }
   Choices choices() const override { return workers_ ? workers_->choices() : Choices{}; }
+  bool durable() const override { return durable_; }
 
  private:
   struct Part {
@@ -136,7 +142,7 @@ class RedisQueue final : public Queue {
 
   RedisConfig config_;
   std::vector<std::unique_ptr<Part>> parts_;
-  bool failed_ = false;
+  bool failed_ = false, durable_ = false;
   std::optional<WorkerPool> workers_;
 };
 

@@ -1,0 +1,33 @@
+#include "common/error.hpp"
+#include "variants/feeding/queues/redis/queue.hpp"
+
+namespace feedrate::redis_queue {
+namespace {
+
+std::string setting(redis::Connection& connection, const char* name) {
+  const auto reply = connection.command({"CONFIG", "GET", name});
+  return reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 ? std::string(redis::text(*reply->element[1])) : "";
+}
+
+}  // namespace
+
+bool persist(redis::Connection& connection, bool shared, const std::string& aof) {
+  if (shared) {
+    if (aof != "no") {
+      throw Failure(
+          fmt::format("--aof {}: only a private server can be set; the persistence of this one is its own", aof));
+    }
+    try {
+      return setting(connection, "appendonly") == "yes";
+    } catch (const Failure&) {  // a managed server may forbid CONFIG
+      return false;
+    }
+  }
+  const char* const wanted = aof == "no" ? "no" : "yes";
+  if (aof != "no" && setting(connection, "appendfsync") != aof)
+    connection.command({"CONFIG", "SET", "appendfsync", aof});
+  if (setting(connection, "appendonly") != wanted) connection.command({"CONFIG", "SET", "appendonly", wanted});
+  return aof != "no";
+}
+
+}  // namespace feedrate::redis_queue
