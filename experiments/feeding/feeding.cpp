@@ -374,6 +374,7 @@ Measurement Feeding::measure(const Resolution& cell, const Repetition& repetitio
   if (!result.stages.empty()) add_stages(result.stages, clock, stages_sampled_every, measured.details);
   measured.gpu_use = gpu_use;
   measured.machine = machine;
+  measured.machine->service_cores = service_cores.value_or(0);
   measured.details["warmup"] = {
       {"seconds", warmup.seconds}, {"steady", warmup.steady}, {"ramp_seconds", result.ramp_seconds}};
   if (!warmup.steady && session_.settings().extend_warmup) measured.flags.insert(Flag::unsteady);

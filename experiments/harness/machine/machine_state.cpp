@@ -7,8 +7,6 @@
 #include <array>
 #include <cmath>
 
-#include "common/threads/threads.hpp"
-
 namespace feedrate {
 namespace {
 
@@ -20,10 +18,12 @@ constexpr double kLeastClock = 0.75;
 constexpr double kMaxStolen = 0.02;
 // The kernel counts in ticks of 10 ms. One or two ticks may be due to the phase's alignment with them; three are not.
 constexpr double kLeastStolenSeconds = 0.025;
-// Involuntary context switches per second and core that this process keeps busy. With each thread on its own core, up
-// to 15 were measured; with two threads on one core, 40 and more (14 threads, results/reference/h200/capacity).
-constexpr double kMaxPreempted = 30;
-constexpr double kLeastBusy = 4;  // cores; with fewer, switches caused by the system would weigh too much
+// Cores that other processes may use. System services of a quiet machine use less (results/reference: 0.04 to 0.08 at
+// the median).
+constexpr double kMostOther = 0.1;
+// The kernel counts each core in ticks of 10 ms, with an error of up to half a tick at both ends; this many standard
+// deviations of the sum are not due to the error.
+constexpr double kDeviations = 4, kTickSeconds = 0.01, kTickError = 0.4;
 
 // These slow down a GPU that has work. Drivers also report them for an idle GPU.
 constexpr std::uint64_t kUnderLoad = clock_reason::kPowerCap | clock_reason::kSyncBoost | clock_reason::kDisplayClocks;
@@ -164,20 +164,17 @@ std::optional<std::string> throttled(const HostUse& host) {
                      host.periods);
 }
 
-/// Two spinning threads on one core take turns of milliseconds, until the scheduler moves one of them to an idle core.
-/// Both then seem slow for tens of milliseconds. On few cores, threads share them on purpose. If the process may not
-/// use every core, it is unknown whether the idle cores are available to it.
-std::optional<std::string> crowded(const HostUse& host) {
-  if (host.cores.size() <= kFewCores || host.allowed_cores != host.cores.size()) return std::nullopt;
-  const double idle = static_cast<double>(host.cores.size()) - host.busy_cores();
-  const auto switches = static_cast<double>(host.own_involuntary_switches);
-  const double normal = kMaxPreempted * std::max(kLeastBusy, host.own_cores);
-  if (idle < 1 || switches <= normal * host.seconds) return std::nullopt;
-  return fmt::format(
-      "this process's threads shared cores, with each other or with other threads, while {:.1f} cores were idle: "
-      "{:.0f} "
-      "involuntary context switches per second (up to {:.0f} are normal)",
-      idle, switches / host.seconds, normal);
+/// Other processes that run while all cores are busy take cores from this one. Whether this process's own threads share
+/// cores is not a disturbance: it would happen again.
+std::optional<std::string> neighbours(const MachineState& state) {
+  const HostUse& host = state.host;
+  const auto cores = static_cast<double>(host.cores.size());
+  if (host.cores.empty() || host.seconds <= 0) return std::nullopt;
+  const double idle = cores - host.busy_cores(), other = host.other_cores() - state.service_cores;
+  const double error = kDeviations * kTickError * std::sqrt(cores) * kTickSeconds / host.seconds;
+  if (idle >= 1 || other <= std::max(kMostOther, error)) return std::nullopt;
+  return fmt::format("other processes used {:.2f} cores while only {:.2f} of {} were idle (up to {:.2f} is normal)",
+                     other, idle, host.cores.size(), std::max(kMostOther, error));
 }
 
 }  // namespace
@@ -221,17 +218,22 @@ Json to_json(const MachineState& state) {
             {"host", host_json(state.host)},
             {"sample_cost_seconds_max", rounded(state.sample_cost_seconds_max, 6)},
             {"sample_cpu_seconds_max", rounded(state.sample_cpu_seconds_max, 6)}};
-  json["disturbances"] = disturbances(state);
+  json["disturbances"] = Json::array();
+  for (const Disturbance& each : disturbances(state)) json["disturbances"].push_back(each.text);
   if (all != 0) json["gpu"] = gpu_json(state);
   return json;
 }
 
-std::vector<std::string> disturbances(const MachineState& state) {
-  std::vector<std::string> found;
-  for (auto& reason :
-       {held_down(state), slow_clock(state), stolen(state.host), throttled(state.host), crowded(state.host)}) {
-    if (reason) found.push_back(*reason);
-  }
+std::vector<Disturbance> disturbances(const MachineState& state) {
+  std::vector<Disturbance> found;
+  const auto add = [&](std::optional<std::string> text, bool excludes) {
+    if (text) found.push_back({std::move(*text), excludes});
+  };
+  add(neighbours(state), true);
+  add(throttled(state.host), true);
+  add(held_down(state), false);
+  add(slow_clock(state), false);
+  add(stolen(state.host), false);
   return found;
 }
 

@@ -18,6 +18,7 @@ struct MachineState {
   double period_seconds = 1;
   std::vector<Sample> samples;  ///< in order of time; none without a GPU
   HostUse host;
+  double service_cores = 0;            ///< CPU seconds per second of servers that belong to the measurement
   double sample_cost_seconds_max = 0;  ///< wall time of the longest sample, including waits for PCIe counters
   double sample_cpu_seconds_max = 0;   ///< CPU time of the most expensive sample
   bool expects_power_cap = false;      ///< the experiment measures the clock that the power cap allows
@@ -37,13 +38,18 @@ std::optional<double> power_w(const MachineState&);
 /// evenly spaced; the summary covers all samples.
 Json to_json(const MachineState&);
 
-/// Reasons to repeat a repetition, each a sentence with its evidence; empty if nothing disturbed it:
+/// What disturbed the phase from outside, each a sentence with its evidence; empty if nothing did.
+struct Disturbance {
+  std::string text;
+  /// Whether a repetition with this disturbance does not count. Only kinds that tests/trials/disturbance.py could
+  /// inject and find do so; the others are only recorded.
+  bool excludes = false;
+};
+/// - other processes used cores while no core was idle (excludes);
+/// - a control group's CPU quota was used up in some period, so that threads waited for the next period (excludes);
 /// - something other than idleness, a user-set clock or an expected power cap held the GPU's clocks down;
 /// - the SM clock of a busy GPU was below 75 % of its limit for none of these reasons;
-/// - the CPU time that the hypervisor stole exceeded 2 % of the CPU time that this process used;
-/// - a control group's CPU quota was used up in some period, so that threads waited for the next period;
-/// - the process's threads shared cores although other cores were idle.
-/// Repeat only a few times: a GPU that always reaches its power cap, or a host with constant steal, will not improve.
-std::vector<std::string> disturbances(const MachineState&);
+/// - the CPU time that the hypervisor stole exceeded 2 % of the CPU time that this process used.
+std::vector<Disturbance> disturbances(const MachineState&);
 
 }  // namespace feedrate

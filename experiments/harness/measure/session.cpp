@@ -159,7 +159,10 @@ Measurement Session::measure(const Resolution& cell, const Repetition& repetitio
     measured.judge(Status::failed, Cause::error, error.what());
   }
   if (measured.status == Status::failed) return measured;
-  const auto disturbed = measured.machine ? disturbances(*measured.machine) : std::vector<std::string>{};
+  std::vector<std::string> disturbed;
+  for (Disturbance& each : measured.machine ? disturbances(*measured.machine) : std::vector<Disturbance>{}) {
+    if (each.excludes) disturbed.push_back(std::move(each.text));
+  }
   if (interrupted()) {
     measured.judge(Status::invalid, Cause::interrupted, "interrupted");
   } else if (!settings_.keep_disturbed && !disturbed.empty()) {

@@ -79,8 +79,8 @@ void for_each_option(Settings& settings, Visit&& visit) {
   visit("time-limit", precision.time_limit, SecondsOption{86400},
         "--until-precise: time limit for all repetitions of a point");
   visit("keep-disturbed", settings.keep_disturbed, FlagOption{},
-        "count repetitions in which the GPU's clock was throttled, or cores were stolen or shared, instead of "
-        "repeating them");
+        "count repetitions in which other processes took cores or the CPU quota was used up, instead of repeating "
+        "them");
   visit("floor-rounds", settings.limit_rounds, CountOption{0, 100},
         "readings of each limit before the first cell; a long run adds more. 0: none, for debuggers");
   visit("no-stages", settings.no_stages, FlagOption{},

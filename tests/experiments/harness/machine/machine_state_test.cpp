@@ -32,7 +32,7 @@ MachineState with_host(double seconds, double own_cores, double stolen_share) {
 /// All disturbances, joined into one string.
 std::string disturbed(const MachineState& state) {
   std::string text;
-  for (const auto& reason : disturbances(state)) text += reason + "\n";
+  for (const auto& each : disturbances(state)) text += each.text + "\n";
   return text;
 }
 
@@ -106,6 +106,42 @@ TEST(Disturbances, ExhaustedQuotaIsReported) {
   EXPECT_EQ(to_json(state)["host"]["quota"], (Json{{"cores", 0.5}, {"periods", 20}, {"throttled", 7}}));
 }
 
+/// A host of 16 cores, of which this process uses 15 and others the given number.
+MachineState with_neighbours(double seconds, double other, double service_cores = 0, double own = 15) {
+  MachineState state;
+  state.host.seconds = seconds;
+  state.host.own_cores = own;
+  const double busy = std::min(16.0, own + other + service_cores);
+  state.host.cores.assign(16, {.busy = busy / 16, .steal = 0});
+  state.host.own_cores = busy - other - service_cores;
+  state.service_cores = service_cores;
+  return state;
+}
+
+TEST(Disturbances, NeighboursDisturbOnlyIfNoCoreIsIdle) {
+  EXPECT_EQ(disturbed(with_neighbours(1, 0.05)), "");
+  const MachineState crowded = with_neighbours(1, 1.5);
+  EXPECT_EQ(disturbed(crowded),
+            "other processes used 1.50 cores while only 0.00 of 16 were idle (up to 0.10 is normal)\n");
+  EXPECT_TRUE(disturbances(crowded)[0].excludes);
+  EXPECT_EQ(disturbed(with_neighbours(1, 1.5, 0, 10)), "") << "there are idle cores";
+  EXPECT_EQ(disturbed(with_neighbours(1, 0.05, 1)), "") << "the server belongs to the measurement";
+}
+
+TEST(Disturbances, NeighboursWithinTheErrorOfTicksAreNotReported) {
+  EXPECT_EQ(disturbed(with_neighbours(0.1, 0.6)), "") << "16 cores, each known to within a tick of ten";
+  EXPECT_NE(disturbed(with_neighbours(1, 0.6)), "");
+}
+
+TEST(Disturbances, OnlyKindsThatATrialCouldInjectExclude) {
+  MachineState state = with_host(1, 1, 0.1);
+  state.samples = with_samples({gpu(kHardwareThermal, 900)}).samples;
+  for (const auto& each : disturbances(state)) EXPECT_FALSE(each.excludes) << each.text;
+  state.host.quota_cores = 0.5;
+  state.host.throttled = 1;
+  EXPECT_TRUE(disturbances(state)[0].excludes);
+}
+
 TEST(Disturbances, AllDisturbancesAreReported) {
   MachineState state = with_host(1, 1, 0.1);
   state.samples = with_samples({gpu(kHardwareThermal, 900)}).samples;
@@ -168,29 +204,6 @@ TEST(MachineJson, MachineWithoutGpuHasNoGpuField) {
   EXPECT_EQ(host.at("steal_share"), 0.125);
   EXPECT_EQ(host.at("steal_share_highest_core"), 0.25);
   EXPECT_EQ(host.at("per_core_busy"), (Json{0.9, 0.1}));
-}
-
-MachineState with_switches(std::size_t cores, double busy_cores, std::uint64_t switches) {
-  MachineState state;
-  state.host.seconds = 0.5;
-  state.host.cores.assign(cores, {.busy = busy_cores / static_cast<double>(cores), .steal = 0});
-  state.host.allowed_cores = cores;
-  state.host.own_cores = busy_cores;
-  state.host.own_involuntary_switches = switches;
-  return state;
-}
-
-TEST(Disturbances, ThreadsThatShareCoresWhileOthersAreIdleAreReported) {
-  const std::string text = disturbed(with_switches(16, 13.5, 1000));
-  EXPECT_NE(text.find("while 2.5 cores were idle: 2000 involuntary"), std::string::npos) << text;
-  EXPECT_NE(disturbed(with_switches(16, 2, 61)), "");
-  EXPECT_EQ(disturbed(with_switches(16, 2, 59)), "");       // sometimes the system needs a core
-  EXPECT_EQ(disturbed(with_switches(16, 14, 200)), "");     // more often if more cores are busy
-  EXPECT_EQ(disturbed(with_switches(16, 15.8, 5000)), "");  // no core was idle
-  EXPECT_EQ(disturbed(with_switches(2, 0.9, 5000)), "");    // with few cores, threads share them on purpose
-  MachineState confined = with_switches(16, 2, 5000);
-  confined.host.allowed_cores = 2;
-  EXPECT_EQ(disturbed(confined), "");
 }
 
 TEST(MachineJson, UnknownCoresAreOmitted) {
