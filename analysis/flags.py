@@ -17,8 +17,7 @@ MARKS = {LATE: "†", UNSTEADY: "‡", ABOVE_LIMIT: "§", CONTRADICTED: "‖", D
 LEGENDS = {
     LATE: "had a late load generator, so their response times include its lag",
     UNSTEADY: "were unsteady: their rate was still changing at the end of the warm-up",
-    ABOVE_LIMIT: f"have a figure more than {100 * (ABOVE - 1):.0f} % better than its limit, which is therefore wrong: "
-    "no share of it is shown",
+    ABOVE_LIMIT: f"have a figure more than {100 * (ABOVE - 1):.0f} % better than its limit",
     CONTRADICTED: "contradict their own data",
     DISTURBED: "belong to points with only disturbed repetitions",
 }

@@ -128,8 +128,21 @@ def apart(results: Results) -> Between:
 def explained(results: Results) -> list[str]:
     """Sentences below a table of points on the contents of the intervals, the meaning of the marks and unused rows."""
     cells = results.cells
-    sentences = [separate_points_sentence(results), flags.legend(cells), flags.limited_sentence(cells), left_out(cells)]
+    sentences = [
+        separate_points_sentence(results), flags.legend(cells), taken_back(results), flags.limited_sentence(cells),
+        left_out(cells),
+    ]  # fmt: skip
     return [one for one in sentences if one]
+
+
+def taken_back(results: Results) -> str:
+    """A sentence if limits are taken back (withdrawn.py), because rows exceed them; else empty."""
+    if sections.of(results.experiment.name).explains_limits:
+        return ""
+    some = results.cells[flags.counting(results.cells)]
+    if not len(some) or not flags.having(some, flags.ABOVE_LIMIT).any():
+        return ""
+    return "A limit that a row beats is wrong, so no share of it is shown."
 
 
 _WHY = {

@@ -214,8 +214,8 @@ MUTATIONS = [
     Mutation(
         "a request that never ends is not named",
         "experiments/storage/run_blocks.cpp",
-        'fmt::format("{}: {}", load.oldest(), failure.what());',
-        "std::string(failure.what());",
+        'const std::string oldest = load.oldest();',
+        'const std::string oldest;',
         "*NeverEnds*io_uring",
     ),
     Mutation(
