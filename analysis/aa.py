@@ -90,6 +90,14 @@ def upper_bound(hits: int, trials: int) -> float:
     return float(betaincinv(hits + 1, trials - hits, CONFIDENCE)) if hits < trials else 1.0
 
 
+def share_text(hits: int, trials: int) -> str:
+    """A share with its 95 % interval (Clopper and Pearson)."""
+    tail = (1 - CONFIDENCE) / 2
+    low = float(betaincinv(hits, trials - hits + 1, tail)) if hits else 0.0
+    high = float(betaincinv(hits + 1, trials - hits, 1 - tail)) if hits < trials else 1.0
+    return f"{units.percent(hits / trials)} ({units.percent(low)} to {units.percent(high)})"
+
+
 def run_noise(pairs: list[dict[str, np.ndarray]], metric: Metric) -> float:
     """The smallest `--run-noise` with which 95 % of the points' intervals contain 1, as they should between runs of the
     same code; infinite if none of NOISES is large enough."""

@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 from .aa import write_aa
@@ -23,6 +24,7 @@ from .marked import publish
 from .plots.timeline import write_timeline
 from .report import write_report
 from .store_costs import store_costs_text
+from .trials import trials_text
 from .verdict import RUN_NOISE
 
 EXIT_CODES = "Exit code: 0; 1 if a point fails a --fail-on gate; 2 for invalid input."
@@ -238,6 +240,26 @@ def _add_comparisons(commands) -> None:
         "source", nargs="+", metavar="DIR", help="a result directory with several repetitions per point"
     )
     _writes_block(command, power_text, "power", "--readme", "README.md")
+
+    command = commands.add_parser(
+        "trials",
+        help="count the verdicts of runs of `feedrate ab` with equal sides, or with a known difference",
+        description="Each OUT is a run of `feedrate ab` whose sides are equal or, with --dose, whose side B is worse by a "
+        "known share. Reports the verdicts, false ones with an upper bound, and the change that such runs find.",
+    )
+    command.add_argument("source", nargs="+", metavar="OUT", help="a folder that `feedrate ab` wrote")
+    command.add_argument("--dose", metavar="PERCENT", help="the share by which B is worse; default: the sides are equal")
+    command.add_argument("--same-margin", metavar="PERCENT", default="5%", help="as for ab (default: 5%%)")
+    _margin_option(command, "1%")
+    _page_options(command, "trials", "--readme", "README.md")
+
+    def count(given) -> int:
+        margins = Margins(parse_margin(given.margin), parse_margin(given.same_margin, "--same-margin"))
+        dose = parse_margin(given.dose, "--dose") if given.dose else 0.0
+        text = partial(trials_text, given.source, margins, dose)
+        return publish(text, given.page, "--readme", "trials", given.check, ", ".join(given.source))
+
+    command.set_defaults(run=count)
 
     command = commands.add_parser(
         "ranks",

@@ -247,3 +247,25 @@ def test_ab_rejects_rows_of_other_commands(ab, tmp_path, capsys):
     code, _, error = ab(*[[{key: value for key, value in row.items() if key != "ab"} for row in some]] * 2)
     assert code == 2 and "have no slices" in error
     assert main(["ab", str(tmp_path)]) == 2 and "no such directory" in capsys.readouterr().err
+
+
+# --- trials with known truth
+
+
+def test_trials_count_false_verdicts_of_equal_sides_and_found_doses(folder, tmp_path, capsys):
+    names = []
+    for run in range(3):
+        before, after = sides(factors=[0.95 if run == 2 else 1.0] * 4, seed=10 * run)
+        folder(before, name=f"{run}/a"), folder(after, name=f"{run}/b")
+        names.append(str(tmp_path / str(run)))
+    assert main(["trials", *names[:2]]) == 0
+    text = capsys.readouterr().out
+    assert "2 runs with 16 starts of both sides" in text and "of 24 verdicts 0 are FASTER or SLOWER" in text
+    assert "at most 12 % with 95 % confidence); 24 are SAME (100 %)" in text
+    assert main(["trials", names[2], "--dose", "5%"]) == 0
+    text = capsys.readouterr().out
+    (line,) = [line for line in text.splitlines() if line.startswith("| throughput | host_polled + pinned |")]
+    assert line.strip("| ").split(" | ")[2:7] == ["4", "0", "4", "0", "0"]
+    assert "100 % (40 % to 100 %) | 100 % |" in line, "found, and the power that was stated for it"
+    assert "4 say SLOWER" in text
+    assert main(["trials", names[0], "--dose", "none"]) == 2 and "'none' is not a percentage" in capsys.readouterr().err

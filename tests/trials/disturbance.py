@@ -26,8 +26,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
-from scipy.special import betaincinv  # noqa: E402
-
+from analysis.aa import share_text  # noqa: E402
 from analysis.document import Table, markdown_table  # noqa: E402
 from analysis.marked import publish  # noqa: E402
 
@@ -104,13 +103,6 @@ def measure(executable: str, out: Path, minutes: float, options: list[str]) -> i
     return 0
 
 
-def interval(hits: int, trials: int) -> str:
-    """The 95 % interval of Clopper and Pearson."""
-    low = 0.0 if hits == 0 else float(betaincinv(hits, trials - hits + 1, 0.025))
-    high = 1.0 if hits == trials else float(betaincinv(hits + 1, trials - hits, 0.975))
-    return f"{100 * hits / trials:.1f} % ({100 * low:.1f}–{100 * high:.1f})"
-
-
 def text(out: Path) -> str:
     rows = [json.loads(line) for line in (out / "repetitions.jsonl").read_text(encoding="utf-8").splitlines()]
     lines = []
@@ -122,7 +114,7 @@ def text(out: Path) -> str:
         found = sum(row["cause"] == "disturbed" for row in some)
         share = found / len(some)
         met = share <= 0.02 if condition == "quiet" else share >= 0.9
-        lines.append([condition, str(len(some)), interval(found, len(some)), GOALS[condition], "met" if met else "**missed**"])
+        lines.append([condition, str(len(some)), share_text(found, len(some)), GOALS[condition], "met" if met else "**missed**"])
     table = markdown_table(Table(["condition", "repetitions", "called disturbed", "goal", ""], lines, {1, 2}))
     machine = rows[0]["environment"]
     where = f"{machine['cpu']}, {machine['cores']} cores · revision {machine['revision']}"

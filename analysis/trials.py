@@ -1,0 +1,95 @@
+"""Trials of `feedrate ab` with known truth: equal sides, or a side that is worse by a known dose.
+
+With equal sides every FASTER and SLOWER is false. With a dose, the share of SLOWER is compared with the power that was
+stated for each point before: the mean of these probabilities. Each folder is one run; its points are judged alone, as a
+user would see them, so that runs on several machines are independent trials.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from . import power, units
+from .aa import share_text, upper_bound
+from .ab import Margins, Run, match
+from .compare import metrics_of
+from .document import Table, markdown_table
+from .errors import BadInput
+from .verdict import FASTER, SAME, SLOWER, UNCLEAR, VERDICTS, Metric
+
+STARTS = (16, 24, 36)  # for the smallest change that is found
+POINTS = 10
+
+
+def trials_text(folders: Sequence[str], margins: Margins, dose: float = 0.0) -> str:
+    """The table of verdicts by metric and variant, with the goals' figures. `dose`: the share by which B is worse; 0 if
+    the sides are equal."""
+    runs = [Run(folder) for folder in folders]
+    names = {name for run in runs for name in run.shared}
+    if len(names) != 1:
+        raise BadInput("OUT", ", ".join(folders), f"has {len(names)} experiments", "folders of one experiment")
+    (name,) = names
+    judged = pd.concat([match(name, [run], margins)[0] for run in runs], ignore_index=True)
+    metrics = [metric for metric in metrics_of(*runs[0].shared[name]) if any(one.verdict for one in judged[metric.column])]
+    what = runs[0].shared[name][0].experiment.what
+    lines, verdicts = [], []
+    for metric in metrics:
+        for variant, some in judged.groupby("variant", sort=False):
+            lines.append([_name(metric), variant, *_line(list(some[metric.column]), margins, dose)])
+        verdicts += [one for one in judged[metric.column] if one.verdict]
+    columns = ["metric", what, "verdicts", *VERDICTS, "starts differ by", *(f"finds with {n} starts" for n in STARTS)]
+    if dose:
+        columns += ["found", "stated power"]
+    environments = dict.fromkeys(_machine(run.shared[name][0].environments[0]) for run in runs)
+    fewest, most = int(judged["starts"].min()), int(judged["starts"].max())
+    starts = f"{most}" if fewest == most else f"{fewest} to {most}"
+    note = (
+        f"{len(runs)} run{'s' * (len(runs) > 1)} with {starts} starts of both sides. {_outcome(verdicts, dose)} “Starts differ "
+        "by”: the standard deviation of the log ratio between starts, at the median point. “Finds”: the smallest change of "
+        f"one point among {POINTS} that is found in {units.percent(power.USUAL)} of the cases to be more than "
+        f"{units.percent(margins.changed)}, at the median point. {'; '.join(environments)}"
+    )
+    return f"{markdown_table(Table(columns, lines, set(range(2, len(columns)))))}\n\n{note}"
+
+
+def _name(metric: Metric) -> str:
+    return metric.name.replace("_", " ")
+
+
+def _machine(environment: dict) -> str:
+    return f"{environment.get('gpu') or environment.get('cpu')}, revision {environment.get('revision')}"
+
+
+def _line(ratios: list, margins: Margins, dose: float) -> list[str]:
+    words = [one.verdict for one in ratios if one.verdict]
+    deviations = [np.sqrt(one.spread) for one in ratios if np.isfinite(one.spread)]
+    typical = float(np.median(deviations)) if deviations else np.nan
+    cells = [str(len(words)), *(str(words.count(word)) for word in VERDICTS), units.percent(typical)]
+    for count in STARTS:
+        change = power.change(*power.STARTS.error(typical**2, count), POINTS, margins.changed)
+        cells.append(units.percent(change) if change <= 1 else "over 100 %")
+    if dose:
+        cells += [share_text(words.count(SLOWER), len(words)), units.percent(_stated(ratios, margins, dose))]
+    return cells
+
+
+def _stated(ratios: list, margins: Margins, dose: float) -> float:
+    """The mean power to find the dose."""
+    return float(np.mean(power.of(ratios, dose, margins.changed) or [0.0]))
+
+
+def _outcome(verdicts: list, dose: float) -> str:
+    words = [one.verdict for one in verdicts]
+    same, unclear = words.count(SAME), words.count(UNCLEAR)
+    if dose:
+        return (
+            f"B is worse by {units.percent(dose)}: of {len(words)} verdicts {words.count(SLOWER)} say SLOWER, "
+            f"{same} SAME, {unclear} UNCLEAR, and {words.count(FASTER)} FASTER, which is false."
+        )
+    false = words.count(FASTER) + words.count(SLOWER)
+    return (
+        f"The sides are equal: of {len(words)} verdicts {false} are FASTER or SLOWER, and false "
+        f"({units.percent(false / len(words))}; at most {units.percent(upper_bound(false, len(words)))} with 95 % "
+        f"confidence); {same} are SAME ({units.percent(same / len(words))})."
+    )
