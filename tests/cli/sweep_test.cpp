@@ -310,15 +310,17 @@ TEST_F(Sweep, TuneSearchesOpenAxesWithEqualBudgets) {
 
 TEST_F(Sweep, AllStandsForEveryMemberOfAnAxis) {
   place_.write("s.json", R"({"axes": {"queue": "all", "transfer": "all", "payload": 64}})");
-  const std::string planned = place_.run({"sweep", "s.json", "--dry-run", "--device", "cpu"}).out;
   const Json catalogue = Json::parse(place_.run({"list", "--json"}).out);
-  for (const Json& queue : catalogue.at("queues")) {
-    const std::string name = queue.at("name");
-    EXPECT_NE(planned.find(" " + name), std::string::npos) << name << "\n" << planned;
-  }
-  for (const Json& transfer : catalogue.at("transfers")) {
-    const std::string name = transfer.at("name");
-    EXPECT_NE(planned.find("+ " + name), std::string::npos) << name << "\n" << planned;
+  for (const char* spec : {"s.json", "feeding"}) {
+    const std::string planned = place_.run({"sweep", spec, "--dry-run", "--device", "cpu"}).out;
+    for (const Json& queue : catalogue.at("queues")) {
+      const std::string name = queue.at("name");
+      EXPECT_NE(planned.find(" " + name), std::string::npos) << name << " is not in " << spec;
+    }
+    for (const Json& transfer : catalogue.at("transfers")) {
+      const std::string name = transfer.at("name");
+      EXPECT_NE(planned.find("+ " + name), std::string::npos) << name << " is not in " << spec;
+    }
   }
   const std::string touched =
       place_.run({"sweep", "s.json", "--axis", "queue=null", "--axis", "touch=all", "--dry-run", "--device", "cpu"})
