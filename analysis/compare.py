@@ -22,6 +22,7 @@ from .runs import ratios as ratios_of_runs
 from .runs import run_means
 from .verdict import UNCLEAR, VERDICTS, Metric, Ratio, judge, mean_ratio, ratio
 
+LEAST_IN_RUN = 3  # repetitions
 ONE_RUN = (
     "One run per side cannot separate a change in B from the difference between any two runs of the same code: the "
     "repetitions of a run share its placement in memory, clocks and neighbours. This run-to-run noise is assumed here, "
@@ -338,7 +339,17 @@ def _summary(matched: pd.DataFrame, one_sided: pd.DataFrame, metrics: Sequence[M
     fewest = pd.Series([min(counts) for counts in matched["repetitions"]])
     if not several and (alone := int((fewest == 1).sum())):
         sentences.append(f"{alone} have only one repetition on a side, so their spread is unknown: {UNCLEAR}.")
+    if several and (few := sum(_fewest(sides) < LEAST_IN_RUN for sides in matched["sides"])):
+        sentences.append(
+            f"{few} have fewer than {LEAST_IN_RUN} repetitions in some run: one outlier then counts as a property of the "
+            "run and widens the intervals."
+        )
     return sentences
+
+
+def _fewest(sides: list[dict]) -> int:
+    """The smallest number of repetitions that a run has of a point."""
+    return min(int(count) for side in sides for count in np.unique(side["run"], return_counts=True)[1])
 
 
 def verdict_sentences(matched: pd.DataFrame, metrics: Sequence[Metric], margin: float) -> list[str]:

@@ -203,11 +203,19 @@ def six(tmp_path_factory) -> list[str]:
     return sorted(map(str, place.iterdir()))
 
 
+def test_runs_with_few_repetitions_are_pointed_out(folder, tmp_path, capsys):
+    names = [str(folder([rows.cell(rows.params(), n) for n in range(2 if name == "b2" else 3)], name=name))
+             for name in ("a1", "a2", "b1", "b2")]  # fmt: skip
+    assert main(["compare", *names[:2], "--with", *names[2:], "--out", str(tmp_path / "out")]) == 0
+    assert "1 have fewer than 3 repetitions in some run" in capsys.readouterr().out
+
+
 def test_noise_is_measured_if_there_are_several_runs(six, tmp_path, capsys):
     assert main(["compare", *six[:3], "--with", *six[3:], "--out", str(tmp_path / "out")]) == 0
     text = capsys.readouterr().out
     assert "throughput: 0 FASTER, 1 SLOWER, " in text and "Kalibera and Jones" in text
     assert "| point | runs |" in text and "| 3 / 3 |" in text and "One run per side" not in text
+    assert "fewer than 3 repetitions" not in text
     main(["compare", six[0], six[3], "--out", str(tmp_path / "one")])
     alone = capsys.readouterr().out
     assert "One run per side cannot separate" in alone and "assumed to be 5 %" in alone
