@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "common/redis/cluster.hpp"
 #include "common/redis/connection.hpp"
 #include "common/redis/own_keys.hpp"
 #include "common/redis/url.hpp"

@@ -61,12 +61,12 @@ class SideProcess {
     const unsigned start = request.at("start");
     if (cell_.empty()) begin_ns_ = now_ns();
     visit_ = request;
-    const std::uint64_t number = cell_.slices().size();
+    const auto number = static_cast<unsigned>(cell_.slices().size());
     Measurement measured;
     results_.supervise(
         *session_, point, start, {}, [&](Json& row) { label(request, row); },
         // Inputs differ per slice.
-        [&] { measured = session_->measure(point, {static_cast<unsigned>(start * kSlices + number % kSlices)}); });
+        [&] { measured = session_->measure(point, {start * kSlices + number % kSlices}); });
     return cell_.add(std::move(measured), {{"block", request["block"]}, {"place", request["place"]}});
   }
 
