@@ -375,9 +375,12 @@ Measurement Feeding::measure(const Resolution& cell, const Repetition& repetitio
   measured.gpu_use = gpu_use;
   measured.machine = machine;
   measured.machine->service_cores = service_cores.value_or(0);
-  measured.details["warmup"] = {
-      {"seconds", warmup.seconds}, {"steady", warmup.steady}, {"ramp_seconds", result.ramp_seconds}};
-  if (!warmup.steady && session_.settings().extend_warmup) measured.flags.insert(Flag::unsteady);
+  measured.details["warmup"] = {{"seconds", warmup.seconds},
+                                {"steady", warmup.steady},
+                                {"changing", warmup.changing},
+                                {"ramp_seconds", result.ramp_seconds}};
+  const bool warmed = session_.settings().warmup_seconds > 0 && session_.settings().extend_warmup;
+  if (warmup.changing || (warmed && warmup.seconds == 0)) measured.flags.insert(Flag::unsteady);
   measured.bounds_of_figures = bounds_of(point, session_.limits(), choices, describe_cpu().cache, is_open(point));
   if (is_open(point)) {
     const double pause = std::max(pause_before, pause_after);

@@ -150,6 +150,7 @@ class Load::Supervision {
     const bool over = pass_.messages != 0 ? done : late;
     if (!interrupted && !result_.steady && !over) return;
     measuring_ = false;
+    result_.changing = pass_.until_steady && steadiness_.changing();
     result_.ramped = ramped_;
     result_.received = received - received_before_;
     result_.seconds = static_cast<double>(now - counted_from_) / 1e9;

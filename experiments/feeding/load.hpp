@@ -12,6 +12,7 @@ namespace feedrate {
 struct PassResult : LoadResult {
   double mean_payload = 0;          ///< mean payload bytes per message
   bool steady = false;              ///< ended because the rate no longer had a trend
+  bool changing = false;            ///< ended at its limit while the rate certainly had a trend
   std::vector<StageSample> stages;  ///< stage times of sampled messages
 };
 

@@ -8,7 +8,8 @@
 namespace feedrate {
 
 /// Detects when a rate no longer has a trend: over the last half of the time slices (at least eight), it neither rose
-/// nor fell by 5 % of its mean, with confidence. A rate that varies more takes longer to qualify.
+/// nor fell by 5 % of its mean, with confidence. A rate that varies more takes longer to qualify, and may be neither
+/// steady nor changing: then its slices are too noisy to tell.
 class Steadiness {
  public:
   static constexpr std::uint64_t kSliceNs = 5'000'000;
@@ -28,10 +29,17 @@ class Steadiness {
     last_ = sample;
     const std::size_t judged = std::max(kLeastSlices, rates_.size() / 2);
     if (rates_.size() < judged) return false;
-    const Trend trend = trend_of(std::span(rates_).last(judged));
-    const double drift = (std::abs(trend.slope) + 2 * trend.error) * static_cast<double>(judged);
-    steady_ = trend.mean > 0 && drift < kDrift * trend.mean;
+    trend_ = trend_of(std::span(rates_).last(judged));
+    const double drift = (std::abs(trend_.slope) + 2 * trend_.error) * static_cast<double>(judged);
+    steady_ = trend_.mean > 0 && drift < kDrift * trend_.mean;
     return steady_;
+  }
+  /// Whether the rate certainly has a trend of 5 % or more over the judged slices, or has no eight slices yet.
+  bool changing() const {
+    if (steady_) return false;
+    const auto judged = static_cast<double>(std::max(kLeastSlices, rates_.size() / 2));
+    const double slope = std::abs(trend_.slope);
+    return trend_.mean <= 0 || (slope > 2 * trend_.error && slope * judged >= kDrift * trend_.mean);
   }
 
  private:
@@ -39,6 +47,7 @@ class Steadiness {
     std::uint64_t now_ns = 0, received = 0, due = 0;
   };
   std::vector<double> rates_;
+  Trend trend_;  // of the judged slices
   Sample last_;
   bool steady_ = false;
 };

@@ -48,7 +48,7 @@ enum class Cause {
 /// Warning about a row that still counts.
 enum class Flag {
   late_generator,  ///< the load generator's own lag is a notable part of the latencies of an open load
-  unsteady,        ///< the warm-up reached its time limit while the rate still had a trend
+  unsteady,        ///< the warm-up reached its time limit while the rate certainly still had a trend
   above_limit,     ///< a figure is more than 5 % better than its bound, so the limit or the figure is wrong
 };
 const char* text_of(Status);

@@ -44,6 +44,40 @@ TEST(Steadiness, ZeroRateIsNotSteady) {
   EXPECT_EQ(steady_after([](unsigned) { return 0; }, 300), 0);
 }
 
+/// The share of 200 rates that are called changing after 300 ms.
+double changing_share(const std::function<double(unsigned ms, std::mt19937_64&)>& rate) {
+  unsigned changing = 0;
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    std::mt19937_64 random(seed);
+    Steadiness steadiness;
+    double received = 0;
+    for (unsigned ms = 1; ms <= 300; ++ms) {
+      received += rate(ms, random);
+      steadiness.add(ms * kMs, static_cast<std::uint64_t>(received));
+    }
+    changing += steadiness.changing() ? 1 : 0;
+  }
+  return changing / 200.0;
+}
+
+TEST(Steadiness, NoiseAloneIsRarelyCalledChanging) {
+  for (const double noise : {30.0, 300.0, 1000.0}) {
+    const double share = changing_share([&](unsigned, std::mt19937_64& random) {
+      return std::max(0.0, std::normal_distribution<double>(1000, noise)(random));
+    });
+    EXPECT_LE(share, 0.08) << noise;
+  }
+}
+
+TEST(Steadiness, TrendIsCalledChangingDespiteNoise) {
+  const double share = changing_share([](unsigned ms, std::mt19937_64& random) {
+    return 500.0 + 2 * ms + std::normal_distribution<double>(0, 100)(random);
+  });
+  EXPECT_GE(share, 0.95);
+  EXPECT_EQ(changing_share([](unsigned, std::mt19937_64&) { return 0.0; }), 1) << "no results at all";
+  EXPECT_TRUE(Steadiness().changing()) << "too short to tell";
+}
+
 /// Poisson arrivals at 2 per millisecond, whose own noise is 30 % per slice.
 TEST(Steadiness, OpenLoadIsSteadyIfItKeepsUpWithArrivals) {
   std::mt19937_64 random(1);
