@@ -207,6 +207,7 @@ def _open_load(row: dict) -> dict:
         "open": row["params"].get("arrivals", "closed") != "closed",
         "due_per_second": load.get("due_per_second", NAN),
         **{f"{name}_without_own_lag": without.get(name, NAN) for name in ("p50", "p99")},
+        "behind": bool(load.get("behind")),
     }
 
 
@@ -245,8 +246,8 @@ def _identity(directory: Path, row: dict, axes: list[str], experiment: Experimen
 
 
 def _capacity(directory: Path, row: dict, axes: list[str], experiment: Experiment) -> dict:
-    """One search as a flat dictionary. `low` is 0 if not even the lowest rate was sustained; `high` is infinite if even
-    the highest was."""
+    """One search as a flat dictionary. `low` is 0 if no rate is sustained; `high` is infinite if all rates are. If the
+    search is undecided, there may be such rates that were not judged. Rows before 2026-11-29 do not record it."""
     found, slo = row.get("capacity") or {}, row.get("slo") or {}
     return _identity(directory, row, axes, experiment) | {
         "status": row["status"],
@@ -256,8 +257,10 @@ def _capacity(directory: Path, row: dict, axes: list[str], experiment: Experimen
         "bound_ns": slo.get("bound_ns", NAN),
         "low": found.get("low", NAN),
         "high": found.get("high") or float("inf"),
+        "undecided": found.get("undecided", False),
         "limit": found.get("limit", ""),
         "probes": [one["id"] for one in found.get("probes", ())],
+        "disturbed": sum(one.get("disturbed", False) for one in found.get("probes", ())),
         "rates": found.get("rates", []),
     }
 

@@ -46,7 +46,7 @@ def blocks(results: Results) -> list[Block]:
          "omits the queueing delay that an open load would see (coordinated omission), so the rates are upper bounds"),
     ):  # fmt: skip
         if choices := choose_from(results):
-            return [Heading(TITLE), _table(choices), Text(NOTE.format(source), "note")]
+            return [Heading(TITLE), _table(choices, _undecided(results)), Text(NOTE.format(source), "note")]
     return []
 
 
@@ -60,6 +60,13 @@ def _from_capacities(results: Results) -> Choices:
             candidate = Candidate(line, line["low"], line["high"], text, cost, line)
             choices[line["task"], capacity.bound(line)].append(candidate)
     return choices
+
+
+def _undecided(results: Results) -> set[tuple[str, str]]:
+    """The tasks and bounds for which some search has not decided whether a rate is sustained."""
+    found = capacity.answers(results)
+    some = found[found["undecided"] & (found["low"] == 0)] if len(found) else found
+    return {(line["task"], capacity.bound(line)) for _, line in some.iterrows()}
 
 
 def _from_open_loads(results: Results) -> Choices:
@@ -89,12 +96,13 @@ def _under_bounds(points: pd.DataFrame, rate: str, results: Results) -> Choices:
     return choices
 
 
-def _table(choices: Choices) -> Table:
+def _table(choices: Choices, undecided: set[tuple[str, str]]) -> Table:
     rows, numbers = [], {}
     for (task, bound), candidates in choices.items():
         ranked = sorted(candidates, key=lambda candidate: candidate.rate, reverse=True)
         if not ranked:
-            rows.append([task, bound, "none of the measured queues", *[units.NOTHING] * (len(COLUMNS) - 3)])
+            none = "undecided" if (task, bound) in undecided else "none of the measured queues"
+            rows.append([task, bound, none, *[units.NOTHING] * (len(COLUMNS) - 3)])
             continue
         first = ranked[0]
         second = next((other for other in ranked if other.line["queue"] != first.line["queue"]), None)

@@ -13,11 +13,14 @@ from .open_load import describe
 EMPTY = pd.Series(dtype=object)
 
 
+_NO_LIMIT = {False: "none failed: the highest rate tried was sustained", True: "no rate is judged as not sustained"}
+
+
 def answers(results: Results) -> pd.DataFrame:
-    """One row for each variant, task, setting and bound, with the results of its searches. `intervals`: (low, high) of
-    each search; `overlap`: whether one rate lies within all intervals, None for a single search. The fields `low`,
-    `high`, `limit`, `id`, `probes` and `rates` (the outcome of the tries at each rate) come from the search with the
-    median `low`; `low` is NaN if no search is ok."""
+    """One row for each variant, task, setting and bound, with the results of its searches. `intervals`: (low, high,
+    undecided) of each search; `overlap`: whether one rate lies within all intervals, None for a single search. The
+    other fields, among them `probes` and `rates` (the outcome of the tries at each rate), come from the search with
+    the median `low`; `low` is NaN if no search is ok."""
     found = results.capacities
     if found.empty:
         return found
@@ -33,11 +36,12 @@ def _answer(searches: pd.DataFrame) -> dict:
     ok = searches[searches["status"] == "ok"]
     # One actual search, the median or the lower middle one, represents them all, so readers can inspect its row.
     median = (ok if len(ok) else searches).sort_values("low", kind="stable").iloc[(max(len(ok), 1) - 1) // 2]
-    answer = {name: median[name] for name in ("low", "high", "id", "directory", "probes", "rates")}
+    answer = {name: median[name] for name in ("low", "high", "undecided", "id", "directory", "probes", "rates")}
     return answer | {
-        "intervals": list(zip(ok["low"], ok["high"])),
+        "intervals": list(zip(ok["low"], ok["high"], ok["undecided"])),
+        "tries": [(len(one["probes"]), one["disturbed"]) for _, one in ok.iterrows()],
         "overlap": bool(ok["low"].max() < ok["high"].min()) if len(ok) > 1 else None,
-        "limit": (median["limit"] or "none failed: the highest rate tried was sustained")
+        "limit": (median["limit"] or _NO_LIMIT[bool(median["undecided"])])
         if len(ok)
         else f"{median['status']}: {median['reason']}",
     }
@@ -70,19 +74,26 @@ def bound(line: pd.Series) -> str:
     return f"{percentile} ≤ {units.tick(units.nanoseconds)(line['bound_ns'])}"
 
 
-def interval(low: float, high: float) -> str:
+def interval(low: float, high: float, undecided: bool = False) -> str:
     """The interval that a search found, in words."""
+    if undecided and low == 0 and np.isinf(high):
+        return "undecided"
     if np.isinf(high):
-        return f"at least {units.messages_per_second(low)}"
+        return f"{'undecided above' if undecided else 'at least'} {units.messages_per_second(low)}"
     if low == 0:
-        return f"less than {units.messages_per_second(high)}"
+        return f"{'undecided below' if undecided else 'less than'} {units.messages_per_second(high)}"
     ends = [units.messages_per_second(end) for end in (low, high)]
     alike = ends[0].partition(" ")[2] == ends[1].partition(" ")[2]
-    return f"{ends[0].partition(' ')[0] if alike else ends[0]} to {ends[1]}"
+    first = ends[0].partition(" ")[0] if alike else ends[0]
+    return f"undecided between {first} and {ends[1]}" if undecided else f"{first} to {ends[1]}"
 
 
 def _interval_lines(line: pd.Series) -> str:
     return "\n".join(interval(*ends) for ends in line["intervals"]) or units.NOTHING
+
+
+def _tries_lines(line: pd.Series) -> str:
+    return "\n".join(f"{tries}, {disturbed}" for tries, disturbed in line["tries"]) or units.NOTHING
 
 
 BOUND = Column("bound", bound)
@@ -91,6 +102,7 @@ SEARCHED = (
     BOUND,
     VARIANT,
     number("capacity, one line per search", _interval_lines),
+    number("tries, of them disturbed", _tries_lines),
     Column("intervals overlap", lambda line: {None: units.NOTHING, True: "yes", False: "no"}[line["overlap"]]),
     Column("why the next rate failed", lambda line: line["limit"]),
 )
@@ -114,17 +126,25 @@ def evidence(found: pd.DataFrame, cells: pd.DataFrame) -> Table | None:
                 identity = [column.cell(line) for column in (TASK, BOUND, VARIANT)]
                 rows.append([*identity, *_outcome_cells(line, parts, tries[tries["rate"] == rate])])
     columns = ["task", "bound", "queue + transfer", "rate", "tries that met the bound"]
-    columns += ["met it without the generator's lag", "with a late generator", "unsteady", "disturbed, not counted"]
+    columns += ["met it without the generator's lag", "with a late generator", "unsteady"]
+    columns.append("disturbed" if _pooled(found) else "disturbed, not counted")
     return Table(columns, rows, {3, 5, 6, 7, 8}) if rows else None
+
+
+def _pooled(found: pd.DataFrame) -> bool:
+    """Whether all tries of a rate form one test. Answers before 2026-11-29 have a test for each part of the search, which
+    leaves out disturbed tries."""
+    return not any("part" in one for rates in found["rates"] for one in rates)
 
 
 def _outcome_cells(line: pd.Series, parts: list[dict], tries: pd.DataFrame) -> list[str]:
     verdicts = [f"{part['kept']} of {part['tries']}: {part['verdict']}" for part in parts]
-    verdicts = [text if part["part"] == 0 else f"again {text}" for part, text in zip(parts, verdicts)]
+    verdicts = [f"again {text}" if part.get("part") else text for part, text in zip(parts, verdicts)]
     disturbed = (tries["status"] == "invalid") & (tries["cause"] == flags.DISTURBED)
-    counted = tries[~disturbed]
+    counted = tries[~disturbed] if "part" in parts[0] else tries
     without = counted.get(f"{line['percentile']}_without_own_lag", pd.Series(dtype=float))
-    prompt = int(((without <= line["bound_ns"]) & (counted["status"] == "ok")).sum())
+    ran = (counted["status"] == "ok") | (disturbed[counted.index] & ~counted["behind"])
+    prompt = int(((without <= line["bound_ns"]) & ran).sum())
     return [
         units.messages_per_second(parts[0]["rate"]),
         "\n".join(verdicts),
@@ -134,19 +154,30 @@ def _outcome_cells(line: pd.Series, parts: list[dict], tries: pd.DataFrame) -> l
     ]
 
 
-EVIDENCE_NOTE = (
+_LISTED = (
     "The table lists the tries at each rate from the lower to the upper end of an answer, and at higher rates if a try "
-    "met the bound. “Again”: the boundaries were judged a second time after all searches had ended. “Open”: the rate "
-    "was not judged."
+    "met the bound."
+)
+_POOLED_NOTE = (
+    f"{_LISTED} All tries of a rate form one test. “Sustained”: the tries reject that the bound is met in at most 70 % "
+    "of tries. “Not sustained”: they reject that it is met in at least 95 %. “Undecided”: they reject both. “Open”: they "
+    "reject neither, or there are fewer than ten."
+)
+_PARTS_NOTE = (
+    f"{_LISTED} “Again”: the boundaries were judged a second time after all searches had ended. “Open”: the rate was not "
+    "judged."
 )
 
 
 def evidence_note(found: pd.DataFrame, cells: pd.DataFrame) -> str:
-    """An explanation of the table of `evidence`, and the number of discarded tries."""
+    """An explanation of the table of `evidence`, and the number of disturbed tries."""
+    pooled = _pooled(found)
+    note = _POOLED_NOTE if pooled else _PARTS_NOTE
     tries = [(line["variant"], _tries(line, cells)) for _, line in found.iterrows()]
     lost = [(variant, int((some["cause"] == flags.DISTURBED).sum()), len(some)) for variant, some in tries]
     total, every = sum(count for _, count, _ in lost), sum(count for *_, count in lost)
     if not total:
-        return EVIDENCE_NOTE
+        return note
     by_variant = ", ".join(f"{variant} {count} of {some}" for variant, count, some in lost if count)
-    return f"{EVIDENCE_NOTE} {total} of {every} tries were disturbed and do not count: {by_variant}."
+    which = "disturbed; they count" if pooled else "disturbed and do not count"
+    return f"{note} {total} of {every} tries were {which}: {by_variant}."

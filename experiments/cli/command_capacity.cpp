@@ -20,13 +20,13 @@ struct CapacityOptions {
   CommonOptions common;
   FolderOptions folder;
   std::vector<std::string> slos{"p99:1ms"};
-  double resolution = 0.05, seconds_each = 0;
+  double resolution = 0.1, seconds_each = 0;
 };
 
-/// Estimated number of tries per search: bracketing, bisection, and two judgements of each end.
+/// Estimated number of tries per search: bracketing, bisection, and blocks of two tries.
 double probes_of(double resolution) {
-  constexpr double kBracket = 3, kSustained = 11, kNotSustained = 3;
-  return kBracket + std::log2(std::log(4) / std::log1p(resolution)) + 2 * (kSustained + kNotSustained);
+  constexpr double kBracket = 3, kBlocks = 23;
+  return kBracket + std::log2(std::log(4) / std::log1p(resolution)) + 2 * kBlocks;
 }
 
 std::size_t possible(const std::vector<Resolution>& points) {
@@ -95,7 +95,7 @@ int capacity(CapacityOptions& options, CLI::App& command, const std::vector<std:
     for (const Resolution& point : points) capacities.find(point, slos, repetition);
   }
   std::mt19937_64 random(options.common.run.seed * 1000 + options.common.run.repetitions);
-  if (!interrupted()) capacities.confirm(random);
+  if (!interrupted()) capacities.settle(random);
   results.end(*session);
   capacities.end();
   capacities.print_table();
@@ -119,7 +119,7 @@ void add_capacity(Program& program) {
   add_percent(*command, "resolution", options->resolution,
               "maximum relative distance between the two rates that bracket the answer");
   add_seconds(*command, "seconds-each", options->seconds_each, 0, 86400,
-              "time limit per search, which then reports the bounds found so far; 0: no limit");
+              "time limit per search, whose answer may then be undecided; 0: no limit");
   options->common.add(*command);
   program.on_choice(*command, [options, command, &program] { return capacity(*options, *command, program.arguments); });
 }

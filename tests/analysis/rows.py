@@ -286,17 +286,26 @@ def load_sweep(repetitions=3, queues=("gpu_ring", "host_polled", "redis_list"), 
 
 def capacity(
     point: dict, low: int, high: int, slo: str = "p99:1ms", repetition: int = 0, probes=(), rates=(),
+    undecided: bool | None = None,
 ) -> dict:  # fmt: skip
-    """The answer of one search. `probes`: the rows that it measured; `rates`: the outcome of the tries at each rate."""
+    """The answer of one search. `probes`: the rows that it measured; `rates`: the outcome of the tries at each rate.
+    Without `undecided`, the row is one of 2026-11-23."""
     percentile, time = slo.split(":")
     bound = float(time.rstrip("ums")) * {"us": 1e3, "ms": 1e6}[time.lstrip("0123456789")]
     point = point | {"rate": 1}
     measured = cell(point, samples=10)
     tried = [
-        {"id": row["id"], "rate": row["params"]["rate"], "sustained": row["status"] == "ok", "why": row["reason"]}
+        {
+            "id": row["id"], "rate": row["params"]["rate"], "kept": row["status"] == "ok", "why": row["reason"],
+            "disturbed": row["cause"] == "disturbed",
+        }
         for row in probes
-    ]
+    ]  # fmt: skip
     found = {"low": low, "high": high, "limit": "p99 2.22 ms" if high else "", "resolution": 0.05, "probes": tried}
+    if undecided is not None:
+        between = [one for one in rates if one["rate"] > low and (one["rate"] < high or not high)] if undecided else []
+        disturbed = sum(one["disturbed"] for one in tried)
+        found |= {"undecided": undecided, "between": between, "tries": len(tried), "disturbed": disturbed}
     return {name: measured[name] for name in ("schema", "experiment", "run", "cost", "time")} | {
         "kind": "capacity", "id": row_id(point | {"slo": slo}, repetition), "repetition": repetition, "status": "ok",
         "cause": "", "reason": "", "params": point, "slo": {"percentile": percentile, "bound_ns": bound, "text": slo},

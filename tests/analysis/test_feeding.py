@@ -355,8 +355,8 @@ def searched(read):
     ([(0, 900), (1000, 1200), (900, 1100)], "no"),
 ])  # fmt: skip
 def test_table_shows_whether_searches_overlap(searched, intervals, overlap):
-    (row,) = capacity.table(capacity.answers(searched(*intervals))).rows
-    assert row[4] == overlap
+    (line,) = dictionaries(capacity.table(capacity.answers(searched(*intervals))))
+    assert line["intervals overlap"] == overlap
 
 
 @pytest.mark.parametrize("low, high, expected", [
@@ -365,6 +365,70 @@ def test_table_shows_whether_searches_overlap(searched, intervals, overlap):
 ])  # fmt: skip
 def test_capacity_interval_is_written_in_words(low, high, expected):
     assert capacity.interval(low, high) == expected
+
+
+@pytest.mark.parametrize("low, high, expected", [
+    (1_000_000, 1_200_000, "undecided between 1.00 and 1.20 M msg/s"),
+    (900_000, 1_200_000, "undecided between 900 k msg/s and 1.20 M msg/s"),
+    (900, float("inf"), "undecided above 900 msg/s"), (0, 900, "undecided below 900 msg/s"), (0, float("inf"), "undecided"),
+])  # fmt: skip
+def test_undecided_interval_is_written_in_words(low, high, expected):
+    assert capacity.interval(low, high, undecided=True) == expected
+
+
+def judged(rate: int, kept: int, tries: int, verdict: str, **more) -> dict:
+    return {"rate": rate, "tries": tries, "kept": kept, "verdict": verdict} | more
+
+
+@pytest.fixture
+def undecided(read):
+    """An undecided search with a disturbed try that met the bound, and one that did not keep up."""
+    tries = [rows.load_cell(RING | {"rate": 2000}, n) for n in range(3)]
+    tries += [rows.spoilt(rows.load_cell(RING | {"rate": 3000}, n), "disturbed") for n in range(2)]
+    tries[4]["details"]["load"]["behind"] = "the backlog grew"
+    for row in tries:
+        row["details"]["load"]["without_own_lag_ns"] = {"p50": 10e3, "p99": 20e3}
+    outcomes = [judged(2000, 3, 3, "sustained", disturbed=0), judged(3000, 1, 2, "open", disturbed=2),
+                judged(4000, 0, 0, "not sustained", disturbed=0)]
+    return read(tries, rows.capacity(RING, 2000, 4000, probes=tries, rates=outcomes, undecided=True))
+
+
+def test_undecided_answer_is_shown_as_undecided(undecided):
+    (line,) = dictionaries(capacity.table(capacity.answers(undecided)))
+    assert line["capacity, one line per search"] == "undecided between 2.00 and 4.00 k msg/s"
+    assert line["tries, of them disturbed"] == "5, 2"
+    (advice_line,) = dictionaries(next(one for one in advice.blocks(undecided) if isinstance(one, Table)))
+    assert advice_line["its rate"] == "undecided between 2.00 and 4.00 k msg/s"
+
+
+def test_disturbed_tries_of_a_pooled_test_count_and_are_shown(undecided):
+    found = capacity.answers(undecided)
+    lines = {line["rate"]: line for line in dictionaries(capacity.evidence(found, undecided.cells))}
+    between = lines["3.00 k msg/s"]
+    assert between["tries that met the bound"] == "1 of 2: open" and str(between["disturbed"]) == "2"
+    assert between["met it without the generator's lag"] == "1 of 2"
+    note = capacity.evidence_note(found, undecided.cells)
+    assert "2 of 5 tries were disturbed; they count" in note and "one test" in note
+
+
+def test_disturbed_tries_of_older_answers_are_not_counted(read):
+    tries = [rows.load_cell(RING | {"rate": 2000}, n) for n in range(3)]
+    tries[2] = rows.spoilt(tries[2], "disturbed")
+    for row in tries:
+        row["details"]["load"]["without_own_lag_ns"] = {"p50": 10e3, "p99": 20e3}
+    outcomes = [judged(2000, 1, 1, "open", part=0), judged(2000, 1, 1, "sustained", part=1)]
+    results = read(tries, rows.capacity(RING, 2000, 4000, probes=tries, rates=outcomes))
+    found = capacity.answers(results)
+    (line,) = dictionaries(capacity.evidence(found, results.cells))
+    assert line["tries that met the bound"] == "1 of 1: open\nagain 1 of 1: sustained"
+    assert str(line["disturbed, not counted"]) == "1" and line["met it without the generator's lag"] == "2 of 2"
+    assert "1 of 3 tries were disturbed and do not count" in capacity.evidence_note(found, results.cells)
+
+
+def test_advice_is_undecided_if_no_rate_is_judged(advised):
+    probe = rows.load_cell(RING | {"rate": 5000})
+    line = advised(probe, rows.capacity(RING, 0, 9000, probes=[probe], undecided=True))["p99 ≤ 1 ms"]
+    assert line["use"] == "undecided"
 
 
 @pytest.mark.parametrize("lows, median", [([300, 100, 200], 200), ([400, 100, 300, 200], 200), ([7], 7)])

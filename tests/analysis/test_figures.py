@@ -330,6 +330,11 @@ def test_capacity_figure_has_a_bar_for_each_search(read):
     (axes,) = drawing.figure.axes
     assert sorted((bar.get_x(), bar.get_x() + bar.get_width()) for bar in axes.patches) == [(1000, 1200), (1100, 1300)]
     assert [text.get_text() for text in axes.texts] == ["1.00 k"]
+    assert not any(bar.get_hatch() for bar in axes.patches)
+    some[1]["capacity"]["undecided"] = True
+    with figure_style():
+        (axes,) = capacities.draw(read(rows.load_cell(rows.load_params("gpu_ring")), some, name="open"), Styles(results.cells)).figure.axes
+    assert [bool(bar.get_hatch()) for bar in axes.patches] == [False, True]
 
 
 def test_overlap_figure_clips_large_losses_and_marks_the_cpu_device(read):

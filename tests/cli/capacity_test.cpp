@@ -81,16 +81,25 @@ TEST_F(Capacity, ResumedSearchReportsIntervalsAndTheirProbes) {
     } else {
       expect_reason_in_the_table(outcome, capacity.at("limit"));
     }
+    EXPECT_EQ(capacity.at("tries"), capacity.at("probes").size());
+    const auto marked =
+        std::ranges::count_if(capacity.at("probes"), [](const Json& one) { return one.at("disturbed"); });
+    EXPECT_EQ(capacity.at("disturbed"), marked);
+    const std::string tries =
+        std::to_string(capacity.at("probes").size()) + " tries, " + std::to_string(marked) + " of";
+    EXPECT_NE(outcome.out.find(tries), std::string::npos) << outcome.out;
+    std::map<Json, std::size_t> made;
     // Every probe has a row that was measured at its rate.
     for (const Json& probe : capacity.at("probes")) {
       EXPECT_TRUE(tried.insert(probe.at("id")).second) << "a probe is counted twice";
       ASSERT_TRUE(cells.contains(probe.at("id"))) << probe;
       EXPECT_EQ(cells[probe.at("id")].at("params").at("rate"), probe.at("rate"));
+      ++made[probe.at("rate")];
     }
-    // The two rates at the ends of the interval have the matching verdicts.
+    // All tries of a rate form one test, and the two rates at the ends of the interval have the matching verdicts.
     for (const Json& one : capacity.at("rates")) {
+      EXPECT_EQ(one.at("tries"), made[one.at("rate")]) << one;
       if (one.at("rate") != capacity.at("low") && one.at("rate") != capacity.at("high")) continue;
-      if (one.at("verdict") == "open") continue;  // tried in one part of the search, judged in the other
       EXPECT_EQ(one.at("verdict"), one.at("rate") == capacity.at("low") ? "sustained" : "not sustained");
     }
   }
@@ -108,7 +117,7 @@ TEST_F(Capacity, DryRunPrintsPointsAndEstimatedTime) {
   EXPECT_EQ(place_.contents(), std::vector<std::string>{"s.json"});
 }
 
-TEST_F(Capacity, SearchGivesPartialAnswerAtTimeLimit) {
+TEST_F(Capacity, SearchIsUndecidedAtTimeLimit) {
   const Outcome outcome =
       place_.run({"capacity", "s.json", "--device", "cpu", "--slo", "p99:1ms", "--resolution", "1%", "--out", "out",
                   "--axis", "queue=host_polled", "--seconds-each", "1.5", "--seconds", "0.2"});
@@ -118,6 +127,9 @@ TEST_F(Capacity, SearchGivesPartialAnswerAtTimeLimit) {
   const Json capacity = answers()[0].at("capacity");
   EXPECT_TRUE(capacity.at("out_of_time")) << capacity;
   EXPECT_NE(capacity.at("limit").get<std::string>().find("the time limit was reached"), std::string::npos) << capacity;
+  EXPECT_TRUE(capacity.at("undecided")) << capacity;
+  EXPECT_EQ(capacity.at("between"), capacity.at("rates")) << "no rate is judged by so few tries";
+  EXPECT_NE(outcome.out.find(": undecided: the time ran out"), std::string::npos) << outcome.out;
   const std::size_t tried = capacity.at("probes").size();
   EXPECT_GT(tried, 0u);
   EXPECT_LE(tried, 8u) << "each probe takes 0.2 s of the 1.5 s";

@@ -13,8 +13,9 @@ from .styles import Styles
 NAME, TITLE = "capacity", "Capacity under a bound"
 SPACE = 0.6  # share of a line's height for its searches
 CAPTION = (
-    "Each bar is one search. All rates tried up to its left end met the bound, and none at or beyond its right end "
-    "did; between the ends, chance decides. An arrow means that the search found no such end. On the right: the median "
+    "Each bar is one search. All rates judged up to its left end are sustained, and none at or beyond its right end "
+    "is. An arrow means that the search found no such end. Hatched: the search ended before its interval was as narrow "
+    "as its resolution, so the capacity within it is undecided. On the right: the median "
     "of the left ends (the lower of two), or “none” if not even the lowest rate met the bound. A variant with several "
     "settings is shown with the setting of highest capacity."
 )
@@ -30,7 +31,7 @@ def draw(results: Results, styles: Styles) -> Drawing | None:
     variants = list(found.sort_values("rank")["variant"].unique())
     size = 3 + 3.4 * len(bounds), 0.8 + len(tasks) * (1.1 + 0.5 * len(variants))
     figure, panels = styles.figure(*size, rows=len(tasks), columns=len(bounds), sharex=True, sharey=True)
-    ends = np.array([end for line in found["intervals"] for one in line for end in one])
+    ends = np.array([end for line in found["intervals"] for one in line for end in one[:2]])
     ends = ends[np.isfinite(ends) & (ends > 0)]
     limits = (ends.min() / 2, ends.max() * 2) if len(ends) else (1, 10)
     for place, axes in enumerate(panels):
@@ -53,10 +54,11 @@ def draw(results: Results, styles: Styles) -> Drawing | None:
 def _line(axes, place: int, line: pd.Series, colour: str, limits: tuple[float, float]) -> None:
     """Draws the searches of one variant one below another. The tick at each end keeps a very narrow bar visible."""
     height = SPACE / len(line["intervals"])
-    for number, (low, high) in enumerate(line["intervals"]):
+    for number, (low, high, undecided) in enumerate(line["intervals"]):
         y = place - SPACE / 2 + (number + 0.5) * height
         left, right = low or limits[0], high if np.isfinite(high) else limits[1]
-        axes.barh(y, right - left, left=left, height=0.7 * height, color=colour, alpha=0.55)
+        hatch = "//" if undecided else None
+        axes.barh(y, right - left, left=left, height=0.7 * height, color=colour, alpha=0.55, hatch=hatch)
         axes.plot([left], [y], marker="|" if low else "<", color=colour, markersize=7)
         axes.plot([right], [y], marker="|" if np.isfinite(high) else ">", color=colour, markersize=7, clip_on=False)
     text = units.number(line["low"]) if line["low"] else "none"

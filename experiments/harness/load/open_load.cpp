@@ -86,6 +86,7 @@ void describe_open_load(const LoadResult& result, const OpenLoad& load, Measurem
        {{"begin", backlog.begin}, {"end", backlog.end}, {"max", backlog.most}, {"per_second", backlog.per_second}}}};
   if (const auto behind = why_behind(result, load)) {
     const bool own = behind->cause == Cause::generator;
+    measured.details["load"]["behind"] = behind->evidence;
     measured.judge(own ? Status::invalid : Status::unsustainable, behind->cause, behind->evidence);
   }
   // The row still counts as measured: the true response times lie between those without the generator's lag and the
@@ -117,7 +118,7 @@ OfferedLoad offered_load() {
     load_axes().put(shape, values);
     return values;
   };
-  return {"rate", opened, closed, kMaxArrivals, "/details/load/without_own_lag_ns"};
+  return {"rate", opened, closed, kMaxArrivals, "/details/load/without_own_lag_ns", "/details/load/behind"};
 }
 
 }  // namespace feedrate

@@ -72,6 +72,8 @@ struct OfferedLoad {
   std::uint64_t max_due = 0;                   ///< maximum number of requests that one phase may offer
   /// JSON pointer to a row's percentiles of response time without the load generator's own lag.
   std::string without_own_lag = {};
+  /// JSON pointer to the reason why a row's requests were not kept up with; absent from other rows.
+  std::string behind = {};
   std::string rate_figure = {};  ///< requests per second under closed load; empty: the experiment's rate
 };
 

@@ -17,8 +17,10 @@ namespace {
 /// share.
 constexpr double kTails = 20;
 constexpr double kLongest = 10;  // longest try at low rates, in multiples of the requested seconds
-/// Share of a search's time that may be spent before its confirmation.
-constexpr double kFirstShare = 0.7;
+/// Share of a search's time that bracketing may take.
+constexpr double kFirstShare = 0.5;
+/// Number of rates in between that the terminal lists; the row has all of them.
+constexpr std::size_t kListed = 4;
 
 double messages_needed(const Slo& slo) { return kTails / slo.tail; }
 
@@ -39,8 +41,8 @@ Capacities::Capacities(Session& session, Results& results, const std::vector<Res
       seconds_(session.settings().seconds),
       seconds_each_(seconds_each),
       labels_(session.info(), points),
-      progress_(session.info(), 2 * searches, 0),
-      all_(2 * searches) {
+      progress_(session.info(), searches, 0),
+      all_(searches) {
   for (const Json& row : results.earlier()) {
     if (row.value("kind", "") != "cell") continue;
     const std::string key = row.at("params").dump();
@@ -52,41 +54,48 @@ Capacities::Capacities(Session& session, Results& results, const std::vector<Res
 void Capacities::find(const Resolution& resolution, const std::vector<Slo>& slos, unsigned repetition) {
   std::uint64_t start = 0;
   for (const Slo& slo : slos) {
-    Search search{resolution, slo, CapacitySearch({}), answer_row(resolution, slo, repetition)};
+    Search search{resolution, slo, CapacitySearch(settings(slo, start)), answer_row(resolution, slo, repetition)};
     if (!resolution.impossible.empty()) {
       search.answer["status"] = "skipped";
       search.answer["cause"] = text_of(Cause::impossible);
       search.answer["reason"] = resolution.impossible;
     } else {
+      phase_ = fmt::format("{}/{}", ++begun_, all_);
       do_part(search, kFirstShare, [&](const CapacitySearch::Try& probe) {
         if (start == 0) start = closed_rate(search.cell.values) / 2;
         search.boundary = CapacitySearch(settings(slo, start));
         search.boundary.find(probe);
-        const Capacity found = search.boundary.answer();
-        start = std::max(found.low, found.high);
+        const auto [low, high] = search.boundary.boundary();
+        start = std::max(low, high);
       });
     }
     if (interrupted()) return;
-    progress_.end();
-    say("{}\n", wrapped(name_of(search) + ", so far: " + answer_text(search.answer)));
     searches_.push_back(std::move(search));
   }
 }
 
-void Capacities::confirm(std::mt19937_64& random) {
-  std::shuffle(searches_.begin(), searches_.end(), random);
+void Capacities::settle(std::mt19937_64& random) {
+  std::vector<Search*> open;
+  std::vector<const CapacitySearch*> boundaries;
+  for (Search& search : searches_) {
+    if (search.answer["status"] != "ok") continue;
+    open.push_back(&search);
+    boundaries.push_back(&search.boundary);
+  }
+  phase_ = "settling";
+  settle_in_rounds(boundaries, random, [&](std::size_t at) {
+    return !interrupted() &&
+           do_part(*open[at], 1, [&](const CapacitySearch::Try& probe) { open[at]->boundary.block(probe, random); });
+  });
+  if (interrupted()) return;
   const auto done = results_.done("capacity");
   for (Search& search : searches_) {
-    if (search.answer["status"] == "ok") {
-      do_part(search, 1, [&](const CapacitySearch::Try& probe) { search.boundary.again(probe); });
-    }
-    if (interrupted()) return;
     if (done.contains(search.answer["id"].get<std::string>())) continue;
     results_.write(search.answer);
     progress_.end();
     fmt::print("{} {}: {}\n", text_without_rate(session_.info(), search.cell), search.slo.text,
                answer_text(search.answer));
-    std::fflush(stdout);  // a search takes minutes, and stdout may be a pipe
+    std::fflush(stdout);  // stdout may be a pipe
   }
 }
 
@@ -112,14 +121,36 @@ std::string Capacities::answer_text(const Json& row) const {
     return fmt::format("{}: {}", row["status"].get<std::string>(), row["reason"].get<std::string>());
   const Json& found = row["capacity"];
   const double low = found["low"], high = found["high"];
-  if (low == 0 && high == 0) {
-    return found.value("out_of_time", false) ? "undecided: the time ran out before a rate was judged"
-                                             : "undecided: no rate was judged";
-  }
   const std::string limit = found["limit"];
-  if (high == 0) return fmt::format("at least {}{}", rate_text(low), limit.empty() ? "" : " (" + limit + ")");
-  if (low == 0) return fmt::format("less than {} ({})", rate_text(high), limit);
-  return fmt::format("{} to {} ({})", rate_text(low), rate_text(high), limit);
+  std::string text;
+  if (!found["undecided"]) {
+    text = high == 0  ? "at least " + rate_text(low)
+           : low == 0 ? "less than " + rate_text(high)
+                      : rate_text(low) + " to " + rate_text(high);
+  } else if (low == 0 && high == 0) {
+    text = found.value("out_of_time", false) ? "undecided: the time ran out before a rate was judged"
+                                             : "undecided: no rate was judged";
+  } else {
+    text = high == 0  ? "undecided above " + rate_text(low)
+           : low == 0 ? "undecided below " + rate_text(high)
+                      : "undecided between " + rate_text(low) + " and " + rate_text(high);
+  }
+  text += fmt::format(" ({} tries, {} of them disturbed", found["tries"].get<unsigned>(),
+                      found["disturbed"].get<unsigned>());
+  return text + between_text(found) + (limit.empty() ? "" : "; " + limit) + ")";
+}
+
+/// The rates between the ends of an undecided answer.
+std::string Capacities::between_text(const Json& found) const {
+  const Json& between = found["between"];
+  if (between.empty()) return "";
+  std::string text = fmt::format("; {} rate{} in between", between.size(), between.size() == 1 ? "" : "s");
+  if (between.size() > kListed) return text;
+  for (std::size_t i = 0; i < between.size(); ++i) {
+    text += fmt::format("{} {} met in {} of {}", i == 0 ? ":" : ",", rate_text(between[i]["rate"]),
+                        between[i]["kept"].get<unsigned>(), between[i]["tries"].get<unsigned>());
+  }
+  return text;
 }
 
 Json Capacities::answer_row(const Resolution& resolution, const Slo& slo, unsigned repetition) {
@@ -184,22 +215,23 @@ Probe Capacities::try_rate(Search& search, std::uint64_t rate) {
   const Json row = measure(point, std::max(seconds_, messages_needed(search.slo) / static_cast<double>(rate)));
   if (row["status"] == "failed") throw Failure(row["reason"].get<std::string>());
   search.answer["cost"] = row["cost"];
-  Probe one = judge(rate, row, search.slo, load_.without_own_lag);
-  progress_.show_now(fmt::format("[{}/{}] {}  {}: {}", begun_, all_, name_of(search),
-                                 rate_text(static_cast<double>(rate)), one.kept ? "bound met" : one.why));
+  Probe one = judge(rate, row, search.slo, load_.without_own_lag, load_.behind);
+  progress_.show_now(fmt::format("[{}] {}  {}: {}", phase_, name_of(search), rate_text(static_cast<double>(rate)),
+                                 one.kept ? "bound met" : one.why));
   progress_.keep();
   return one;
 }
 
-/// Runs a part of a search and records its result. The part may continue until `share` of the search's time is spent.
-void Capacities::do_part(Search& search, double share, const std::function<void(const CapacitySearch::Try&)>& part) {
+/// Runs a part of a search and records its result. The part may continue until `share` of the search's time is spent;
+/// returns whether it ended before.
+bool Capacities::do_part(Search& search, double share, const std::function<void(const CapacitySearch::Try&)>& part) {
   struct OutOfTime {};
   Json& answer = search.answer;
   const auto began = now_ns();
-  ++begun_;
+  bool ended = true;
   spent_ = search.spent;
   try {
-    bool out_of_time = answer.contains("capacity") && answer["capacity"].value("out_of_time", false);
+    bool out_of_time = false;
     try {
       part([&](std::uint64_t rate) {
         if (seconds_each_ > 0 && spent_ > share * seconds_each_) throw OutOfTime{};
@@ -208,25 +240,24 @@ void Capacities::do_part(Search& search, double share, const std::function<void(
     } catch (const OutOfTime&) {
       out_of_time = true;
     }
+    ended = !out_of_time;
     search.spent = spent_;
     const Capacity found = search.boundary.answer();
     answer["capacity"] = to_json(found);
     answer["capacity"]["resolution"] = resolution_;
+    out_of_time = out_of_time && found.undecided;
     answer["capacity"]["out_of_time"] = out_of_time;
-    if (found.limit_at != 0) {
-      answer["capacity"]["limit"] =
-          fmt::format("at {} {}", rate_text(static_cast<double>(found.limit_at)), found.limit);
-    }
-    if (out_of_time) {
-      auto& limit = answer["capacity"]["limit"].get_ref<std::string&>();
-      limit += limit.empty() ? "the time limit was reached" : "; the time limit was reached";
-    }
+    std::string& limit = answer["capacity"]["limit"].get_ref<std::string&>();
+    if (!limit.empty()) limit = fmt::format("at {} {}", rate_text(static_cast<double>(found.high)), limit);
+    if (out_of_time) limit += limit.empty() ? "the time limit was reached" : "; the time limit was reached";
   } catch (const Failure& failure) {
     answer["status"] = text_of(Status::failed);
     answer["cause"] = text_of(interrupted() ? Cause::interrupted : Cause::error);
     answer["reason"] = failure.what();
+    ended = false;
   }
   answer["time"]["duration_seconds"].get_ref<double&>() += static_cast<double>(now_ns() - began) / 1e9;
+  return ended;
 }
 
 }  // namespace feedrate

@@ -11,19 +11,20 @@
 
 namespace feedrate {
 
-/// Searches for the capacities of points, one after another. After all searches it tries their boundaries again,
-/// because a machine's state changes within minutes and an answer must remain valid. Every try and every answer becomes
-/// a row.
+/// Searches for the capacities of points: first it brackets each of them, one after another, then it settles all of
+/// them in rounds, so that the tries which decide an answer are spread over the time of all searches. Every try and
+/// every answer becomes a row.
 class Capacities {
  public:
-  /// `seconds_each` is the time limit of a search, which then ends with the bounds found so far; 0: no limit.
-  /// `searches` is the total number of searches, for the progress display.
+  /// `seconds_each` is the time limit of a search, whose answer may then be undecided; 0: no limit. `searches` is the
+  /// total number of searches, for the progress display.
   Capacities(Session&, Results&, const std::vector<Resolution>& points, double resolution, double seconds_each,
              std::size_t searches);
-  /// Searches one point under all latency bounds, the tightest first. Each search starts where the previous one ended.
+  /// Brackets one point's capacity under all latency bounds, the tightest first. Each search starts where the previous
+  /// one ended.
   void find(const Resolution&, const std::vector<Slo>&, unsigned repetition);
-  /// Tries the boundaries again, in shuffled order, and writes the answers.
-  void confirm(std::mt19937_64& random);
+  /// Settles all searches in rounds and writes the answers.
+  void settle(std::mt19937_64& random);
   /// Ends the progress display.
   void end() { progress_.end(); }
   /// Prints all answers by point and bound to stderr.
@@ -43,11 +44,12 @@ class Capacities {
   SearchSettings settings(const Slo&, std::uint64_t start) const;
   const std::string& rate_figure() const;
   std::string rate_text(double rate) const;
+  std::string between_text(const Json& found) const;
   std::string answer_text(const Json& row) const;
   Json measure(const Values& point, double seconds);
   std::uint64_t closed_rate(const Values& point);
   Probe try_rate(Search&, std::uint64_t rate);
-  void do_part(Search&, double share, const std::function<void(const CapacitySearch::Try&)>& part);
+  bool do_part(Search&, double share, const std::function<void(const CapacitySearch::Try&)>& part);
 
   Session& session_;
   const OfferedLoad& load_;
@@ -57,8 +59,9 @@ class Capacities {
       0;  // seconds of the current search, summed from its rows, so that a resumed search ends at the same point
   Labels labels_;
   Progress progress_;
-  std::size_t all_;        // total number of parts of searches
-  std::size_t begun_ = 0;  // number of started parts
+  std::size_t all_;        // total number of searches
+  std::size_t begun_ = 0;  // number of started searches
+  std::string phase_;      // for the progress display
   std::vector<Search> searches_;
   std::map<std::string, unsigned> measured_;         // repetitions per point so far
   std::map<std::string, std::deque<Json>> earlier_;  // rows of an earlier run that this run has not used yet

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <numeric>
 
 #include "common/error.hpp"
 #include "common/units.hpp"
@@ -13,19 +14,40 @@
 namespace feedrate {
 namespace {
 
-constexpr unsigned kMaxSteps = 12;     // outward steps for each end of the interval
-constexpr unsigned kMaxRounds = 3;     // rounds of bisecting and judging
-constexpr double kWide = 6;            // steps of the resolution between the two rates; a smaller gap may be noise
-constexpr unsigned kMaxDisturbed = 6;  // consecutive disturbed tries of a rate after which the rate is undecided
+constexpr unsigned kLaterRounds = 6;
 
-const char* why_missed(const std::vector<Probe>& probes, std::uint64_t rate) {
-  const auto missed = std::find_if(probes.begin(), probes.end(),
-                                   [&](const Probe& one) { return one.rate == rate && !one.kept && !one.disturbed; });
-  return missed == probes.end() ? "" : missed->why.c_str();
+std::string why_missed(const std::vector<Probe>& probes, std::uint64_t rate) {
+  const auto missed =
+      std::find_if(probes.begin(), probes.end(), [&](const Probe& one) { return one.rate == rate && !one.kept; });
+  return missed == probes.end() ? "" : missed->why;
 }
 
 std::uint64_t between(std::uint64_t low, std::uint64_t high) {
   return static_cast<std::uint64_t>(std::sqrt(static_cast<double>(low) * static_cast<double>(high)));
+}
+
+/// Whether the tries reject the hypothesis that the bound is met with a share of `null`, or with one farther from the
+/// alternatives. The likelihood ratio of each alternative is a supermartingale under all these shares, hence their mean
+/// also is.
+bool rejects(double null, std::array<double, 2> alternatives, double kept, double missed) {
+  double ratio = 0;
+  for (const double share : alternatives) {
+    ratio += std::exp(kept * std::log(share / null) + missed * std::log((1 - share) / (1 - null))) /
+             static_cast<double>(alternatives.size());
+  }
+  return ratio >= 1 / RateTest::kError;
+}
+
+Json rates_json(const std::vector<Judged>& rates) {
+  Json all = Json::array();
+  for (const Judged& one : rates) {
+    all.push_back({{"rate", one.rate},
+                   {"tries", one.tries},
+                   {"kept", one.kept},
+                   {"disturbed", one.disturbed},
+                   {"verdict", text_of(one.verdict)}});
+  }
+  return all;
 }
 
 }  // namespace
@@ -36,22 +58,19 @@ const char* text_of(Verdict verdict) {
 }
 
 Json to_json(const Capacity& found) {
-  Json rates = Json::array(), probes = Json::array();
-  for (const Judged& one : found.rates) {
-    rates.push_back({{"rate", one.rate},
-                     {"part", one.part},
-                     {"tries", one.tries},
-                     {"kept", one.kept},
-                     {"verdict", text_of(one.verdict)}});
-  }
+  Json probes = Json::array();
   for (const Probe& one : found.probes) {
     probes.push_back(
         {{"id", one.row}, {"rate", one.rate}, {"kept", one.kept}, {"disturbed", one.disturbed}, {"why", one.why}});
   }
   return {{"low", found.low},
           {"high", found.high},
+          {"undecided", found.undecided},
+          {"between", rates_json(found.between)},
           {"limit", found.limit},
-          {"rates", std::move(rates)},
+          {"tries", found.probes.size()},
+          {"disturbed", found.disturbed},
+          {"rates", rates_json(found.rates)},
           {"probes", std::move(probes)}};
 }
 
@@ -73,11 +92,11 @@ Slo parse_slo(const std::string& text) {
   return slo;
 }
 
-Probe judge(std::uint64_t rate, const Json& row, const Slo& slo, const std::string& prompt) {
+Probe judge(std::uint64_t rate, const Json& row, const Slo& slo, const std::string& prompt, const std::string& behind) {
   Probe probe{rate, false, row["reason"], row.value("cause", "") == text_of(Cause::disturbed), row.value("id", "")};
   const auto latency = slo.value_of(row);
-  if (!latency || probe.disturbed) return probe;
-  if (row["status"] != "ok") return probe;
+  const bool fell_behind = !behind.empty() && row.contains(Json::json_pointer(behind));
+  if (!latency || fell_behind || (row["status"] != "ok" && !probe.disturbed)) return probe;
   probe.kept = *latency <= slo.bound_ns;
   probe.why.clear();
   if (probe.kept) return probe;
@@ -89,126 +108,119 @@ Probe judge(std::uint64_t rate, const Json& row, const Slo& slo, const std::stri
   return probe;
 }
 
+void RateTest::add(bool kept, bool disturbed) {
+  ++tries_;
+  kept_ += kept ? 1 : 0;
+  disturbed_ += disturbed ? 1 : 0;
+}
+
+Verdict RateTest::verdict() const {
+  if (tries_ < kLeastTries) return Verdict::open;
+  const bool more = rejects(kAtMost, {kBetween, kAtLeast}, kept_, tries_ - kept_);
+  const bool less = rejects(kAtLeast, {kBetween, kAtMost}, kept_, tries_ - kept_);
+  if (more && less) return Verdict::undecided;
+  return more ? Verdict::sustained : less ? Verdict::not_sustained : Verdict::open;
+}
+
 std::uint64_t CapacitySearch::scaled(std::uint64_t rate, double by) const {
   return std::clamp(static_cast<std::uint64_t>(static_cast<double>(rate) * by), settings_.least, settings_.most);
 }
 
-/// Tries the rate until one try is undisturbed, at most kMaxDisturbed times; returns whether the bound was met.
-bool CapacitySearch::once(const Try& probe, std::uint64_t rate) {
-  for (unsigned disturbed = 0; disturbed < kMaxDisturbed; ++disturbed) {
-    probes_.push_back(probe(rate));
-    if (probes_.back().disturbed) continue;
-    tests_[{rate, part_}].add(probes_.back().kept);
-    return probes_.back().kept;
-  }
-  return false;
+bool CapacitySearch::apart(std::uint64_t low, std::uint64_t high) const {
+  return high - low > 1 && static_cast<double>(high) > static_cast<double>(low) * (1 + settings_.resolution);
 }
 
-Verdict CapacitySearch::prove(const Try& probe, std::uint64_t rate) {
-  RateTest& test = tests_[{rate, part_}];
-  while (test.verdict() == Verdict::open) {
-    const unsigned known = test.tries();
-    once(probe, rate);
-    if (test.tries() == known) return Verdict::undecided;  // the machine disturbs every try
-  }
-  return test.verdict();
+void CapacitySearch::once(const Try& probe, std::uint64_t rate) {
+  probes_.push_back(probe(rate));
+  tests_[rate].add(probes_.back().kept, probes_.back().disturbed);
 }
 
-void CapacitySearch::bracket(const Try& probe) {
-  std::uint64_t rate = scaled(settings_.start, 1);
-  while (low_ == 0 || high_ == 0) {
-    (once(probe, rate) ? low_ : high_) = rate;
-    if ((low_ == settings_.most && high_ == 0) || (high_ == settings_.least && low_ == 0)) return;
-    if (low_ == 0) rate = scaled(high_, 0.25);
-    if (high_ == 0) rate = scaled(low_, 4);
+std::pair<std::uint64_t, std::uint64_t> CapacitySearch::boundary() const {
+  int sum = 0, best = 0;  // the boundary is where the rates below it have the greatest sum of balances
+  auto above = tests_.begin();
+  for (auto at = tests_.begin(); at != tests_.end(); ++at) {
+    sum += at->second.balance();
+    if (sum > best) best = sum, above = std::next(at);
   }
+  return {above == tests_.begin() ? 0 : std::prev(above)->first, above == tests_.end() ? 0 : above->first};
 }
 
-void CapacitySearch::widen(const Try& probe) {
-  const auto move = [&](std::uint64_t& rate, Verdict wanted, std::uint64_t last) {
-    const bool down = wanted == Verdict::sustained;
-    double by = settings_.resolution;  // doubled at each step, because the boundary found may be far off by chance
-    for (unsigned steps = 0; prove(probe, rate) != wanted;) {
-      do {  // one try per step; the rate is judged once a try has the wanted result
-        if (rate == last || ++steps > kMaxSteps) {
-          prove(probe, rate);
-          return;
-        }
-        // A step of the resolution may be less than one message per second.
-        rate = down ? std::min(scaled(rate, 1 / (1 + by)), rate - 1) : std::max(scaled(rate, 1 + by), rate + 1);
-        by *= 2;
-      } while (once(probe, rate) != down);
-    }
-  };
-  if (low_ != 0) move(low_, Verdict::sustained, settings_.least);
-  if (high_ != 0) move(high_, Verdict::not_sustained, settings_.most);
+std::uint64_t CapacitySearch::new_rate() const {
+  if (tests_.empty()) return scaled(settings_.start, 1);
+  const auto [low, high] = boundary();
+  if (low == 0) return high == settings_.least ? 0 : scaled(high, 0.25);
+  if (high == 0) return low == settings_.most ? 0 : scaled(low, 4);
+  return apart(low, high) ? std::max(between(low, high), low + 1) : 0;
 }
 
 void CapacitySearch::find(const Try& probe) {
-  bracket(probe);
-  for (unsigned round = 0; round < kMaxRounds; ++round) {
-    while (low_ != 0 && high_ != 0 && apart(1)) {
-      const std::uint64_t middle = std::max(between(low_, high_), low_ + 1);
-      (once(probe, middle) ? low_ : high_) = middle;
-    }
-    widen(probe);
-    const Capacity found = answer();
-    if (found.low == 0 || found.high == 0) return;
-    low_ = found.low, high_ = found.high;  // an outward step may have gone too far
-    if (!apart(kWide)) return;
+  for (std::uint64_t rate = new_rate(); rate != 0; rate = new_rate()) once(probe, rate);
+}
+
+void CapacitySearch::block(const Try& probe, std::mt19937_64& random) {
+  if (const std::uint64_t rate = new_rate(); rate != 0) return once(probe, rate);
+  const auto [low, high] = boundary();
+  std::array rates{low, high};
+  std::ranges::shuffle(rates, random);
+  for (const std::uint64_t rate : rates) {
+    if (rate != 0) once(probe, rate);
   }
 }
 
-bool CapacitySearch::apart(double steps) const {
-  return high_ - low_ > 1 &&
-         std::log(static_cast<double>(high_) / static_cast<double>(low_)) > steps * std::log1p(settings_.resolution);
-}
-
-void CapacitySearch::again(const Try& probe) {
-  ++part_;
-  widen(probe);
+bool CapacitySearch::settled() const {
+  if (probes_.size() >= kMaxTries) return true;
+  if (new_rate() != 0) return false;
+  const auto [low, high] = boundary();
+  return (low == 0 || tests_.at(low).verdict() == Verdict::sustained) &&
+         (high == 0 || tests_.at(high).verdict() == Verdict::not_sustained);
 }
 
 Capacity CapacitySearch::answer() const {
   Capacity capacity;
   capacity.probes = probes_;
-  std::map<std::uint64_t, Verdict> verdicts;  // over all parts, which must agree
-  for (const auto& [at, test] : tests_) {
-    const auto [rate, part] = at;
-    capacity.rates.push_back({rate, part, test.tries(), test.kept(), test.verdict()});
-    if (test.verdict() == Verdict::open) continue;
-    const auto [known, fresh] = verdicts.try_emplace(rate, test.verdict());
-    if (!fresh && known->second != test.verdict()) known->second = Verdict::undecided;
+  std::uint64_t highest_sustained = 0, lowest_not = 0;
+  for (const auto& [rate, test] : tests_) {
+    const Verdict verdict = test.verdict();
+    capacity.rates.push_back({rate, test.tries(), test.kept(), test.disturbed(), verdict});
+    capacity.disturbed += test.disturbed();
+    if (verdict == Verdict::not_sustained && lowest_not == 0) lowest_not = rate;
+    if (verdict == Verdict::sustained) highest_sustained = rate;
   }
-  for (const auto& [rate, verdict] : verdicts) {
-    if (verdict != Verdict::sustained) break;
-    capacity.low = rate;
-  }
-  for (auto at = verdicts.rbegin(); at != verdicts.rend() && at->second == Verdict::not_sustained; ++at) {
-    capacity.high = at->first;
-  }
-  const auto failed =
-      std::find_if(verdicts.begin(), verdicts.end(), [](const auto& one) { return one.second != Verdict::sustained; });
-  if (failed == verdicts.end()) return capacity;
-  unsigned tries = 0, kept = 0;
   for (const Judged& one : capacity.rates) {
-    if (one.rate == failed->first) tries += one.tries, kept += one.kept;
+    if (one.verdict == Verdict::sustained && (lowest_not == 0 || one.rate < lowest_not)) capacity.low = one.rate;
+    if (one.verdict == Verdict::not_sustained && one.rate > highest_sustained && capacity.high == 0) {
+      capacity.high = one.rate;
+      capacity.limit = fmt::format("met in {} of {} tries: {}", one.kept, one.tries, why_missed(probes_, one.rate));
+    }
   }
-  capacity.limit_at = failed->first;
-  capacity.limit = fmt::format("met in {} of {} tries: {}", kept, tries, why_missed(probes_, failed->first));
+  const bool beyond = capacity.low == settings_.most || capacity.high == settings_.least;
+  const bool bracketed = capacity.low != 0 && capacity.high != 0;
+  capacity.undecided = bracketed ? apart(capacity.low, capacity.high) : !beyond;
+  if (!capacity.undecided) return capacity;
+  std::ranges::copy_if(capacity.rates, std::back_inserter(capacity.between), [&](const Judged& one) {
+    return one.rate > capacity.low && (capacity.high == 0 || one.rate < capacity.high);
+  });
   return capacity;
 }
 
-void RateTest::add(bool kept) {
-  static const double kKept = std::log(kAtLeast / kAtMost), kMissed = std::log((1 - kAtLeast) / (1 - kAtMost));
-  static const double kEnough = std::log((1 - kError) / kError);
-  evidence_ += kept ? kKept : kMissed;
-  kept_ += kept ? 1 : 0;
-  ++tries_;
-  if (verdict_ != Verdict::open) return;
-  if (evidence_ >= kEnough) verdict_ = Verdict::sustained;
-  if (evidence_ <= -kEnough) verdict_ = Verdict::not_sustained;
-  if (verdict_ == Verdict::open && tries_ >= kMaxTries) verdict_ = Verdict::undecided;
+void settle_in_rounds(const std::vector<const CapacitySearch*>& searches, std::mt19937_64& random,
+                      const std::function<bool(std::size_t)>& block) {
+  std::vector<std::size_t> order(searches.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::vector<bool> ended(searches.size());
+  const auto round = [&](bool all) {
+    bool any = false;
+    std::ranges::shuffle(order, random);
+    for (const std::size_t at : order) {
+      if (ended[at] || (!all && searches[at]->settled())) continue;
+      ended[at] = !block(at);
+      any = true;
+    }
+    return any;
+  };
+  while (round(false)) continue;
+  for (unsigned later = 0; later < kLaterRounds; ++later) round(true);
+  while (round(false)) continue;
 }
 
 }  // namespace feedrate
