@@ -21,8 +21,9 @@ from .errors import BadInput
 from .gate import failures, parse_gate, reject_powerless, smallest_changes
 from .load import Results, load_all
 from .plots import comparison
-from .verdict import Metric, Ratio
+from .verdict import UNCLEAR, Metric, Ratio
 
+MOST_UNUSED = 0.05  # share of a side's slices that may have no figure
 ONE_SIDED = 0.05  # risk of each of the two tests for SAME
 SIDES = ("a", "b")
 
@@ -58,7 +59,8 @@ def _compared(name: str, runs: Sequence[Run], margins: Margins, gates: Sequence,
     wanted = smallest_changes(gates, metrics_of(a, b))
     matched, one_sided, differing = match(name, runs, margins, wanted)
     metrics = [metric for metric in metrics_of(a, b) if any(one.verdict for one in matched[metric.column])]
-    reject_powerless(gates, matched, metrics, lambda _: [(power.STARTS, lambda one: one.spread)], margins.changed)
+    design = power.STARTS if len(runs) == 1 else power.SEVERAL
+    reject_powerless(gates, matched, metrics, lambda _: [(design, lambda one: one.spread)], margins.changed)
     overall = by_variant(matched, metrics)
     drawing = comparison.draw(matched, overall, metrics, name if titled else "")
     drawing = replace(drawing, name=drawing.name.replace(comparison.NAME, "ab", 1))
@@ -71,6 +73,7 @@ def _compared(name: str, runs: Sequence[Run], margins: Margins, gates: Sequence,
         Bullets([
             *_differing_sentence(a, b, differing),
             _counted_sentence(matched, one_sided),
+            *_unused_sentences(a, matched, shown),
             *verdict_sentences(matched, metrics, margins.changed),
             *tail_sentences(matched, metrics, wanted, margins.changed),
             *([legend] if legend else []),
@@ -90,7 +93,7 @@ def _compared(name: str, runs: Sequence[Run], margins: Margins, gates: Sequence,
 
 def explanation(margins: Margins, runs: int = 1) -> str:
     several = (
-        f" Each of the {runs} runs has its own ratio; they are combined with the run as a random effect." if runs > 1 else ""
+        f" Each of the {runs} runs has its own ratio, and these are combined with Student's t." if runs > 1 else ""
     )
     return (
         "Slices of both sides alternated in blocks of four. Ratios are B / A: per start of both executables, the median "
@@ -98,7 +101,9 @@ def explanation(margins: Margins, runs: int = 1) -> str:
         f"signed-rank test in brackets.{several} FASTER and SLOWER: B is better or worse by more than "
         f"{units.percent(margins.changed)}; the test is for this difference, with Benjamini and Hochberg's correction "
         "for many points (5 % false discoveries). SAME: two one-sided tests of 5 % each show that the ratio lies within "
-        f"±{units.percent(margins.same)}. UNCLEAR: everything else; more time may give a verdict."
+        f"±{units.percent(margins.same)}. UNCLEAR: everything else; more time may give a verdict. A point also is UNCLEAR if "
+        f"more than {units.percent(MOST_UNUSED)} of a side's slices have no figure, because the others may be the good ones; "
+        f"with fewer than {slices.LEAST_STARTS} starts there is no interval."
     )
 
 
@@ -120,11 +125,11 @@ def match(
     for number in numbers:
         point = _point(a, settings[number], differing)
         rows = [[side.get(number, []) for side in sides] for sides in every]
-        tabled = [[slices.table([row for row in side if row["status"] == "ok"], keys) for side in sides] for sides in rows]
+        tabled = [[slices.table(side, keys) for side in sides] for sides in rows]
         logs = {metric.column: [slices.by_start(*sides, metric.key) for sides in tabled] for metric in metrics}
         starts = sum(max((logs[metric.column][run].notna().sum() for metric in metrics), default=0) for run in range(len(runs)))
         if starts:
-            counted = {"starts": starts, "slices": sum(len(side) for sides in tabled for side in sides), "logs": logs}
+            counted = {"starts": starts, "logs": logs} | _slices(tabled, keys)
             ratios = {metric.column: _ratio(logs[metric.column]) for metric in metrics}
             found.append(point | ratios | counted)
         else:
@@ -134,11 +139,30 @@ def match(
             sides = [[row for each in rows for row in each[place]] for place in (0, 1)]
             one_sided.append(point | {"ok in": alone, "elsewhere": _reasons(sides, others)})
     if not found:
-        raise BadInput("OUT", runs[0].folder, "has no point that is ok on both sides", "a folder that `feedrate ab` wrote")
+        why = "; ".join(dict.fromkeys(one["elsewhere"] for one in one_sided))
+        allowed = "a run of `feedrate ab` with slices that are ok on both sides"
+        raise BadInput("OUT", runs[0].folder, f"has no point that is ok on both sides ({why})", allowed)
     matched = pd.DataFrame(found)
+    doubtful = [max(unused) > MOST_UNUSED for unused in matched["unused"]]
     for metric in metrics:
-        matched[metric.column] = judge(list(matched[metric.column]), metric, margins, (wanted or {}).get(metric.name))
+        judged = judge(list(matched[metric.column]), metric, margins, (wanted or {}).get(metric.name))
+        matched[metric.column] = [
+            replace(one, verdict=UNCLEAR) if doubt and one.verdict else one for one, doubt in zip(judged, doubtful)
+        ]
     return matched, pd.DataFrame(one_sided), differing
+
+
+def _slices(tabled: Sequence[Sequence[pd.DataFrame]], keys: Sequence[str]) -> dict:
+    """The number of `slices` of a point, and for each side the share that is `unused`: of its slices, those without any
+    figure, or of the starts of either side, those in which it has none, whichever is more."""
+    sides = [pd.concat(run[place].assign(run=n) for n, run in enumerate(tabled)) for place in (0, 1)]
+    known = [side[side[list(keys)].notna().any(axis=1)] for side in sides]
+    started = {pair for side in sides for pair in zip(side["run"], side["start"])}
+    unused = []
+    for side, some in zip(sides, known):
+        starts = len(set(zip(some["run"], some["start"])))
+        unused.append(max(1 - len(some) / max(len(side), 1), 1 - starts / max(len(started), 1)))
+    return {"slices": sum(map(len, known)), "unused": unused}
 
 
 def _ratio(logs: Sequence[pd.Series]) -> Ratio:
@@ -188,10 +212,11 @@ def _point(a: Results, settings: Sequence[dict], differing: Sequence[str]) -> di
 
 
 def _reasons(sides: Sequence[list[dict]], letters: str) -> str:
-    """The status and reason of a point on the sides with these letters."""
+    """The status and reason of a point on the sides with these letters, from its rows or their slices."""
     reasons = []
     for letter, side in zip("AB", sides):
-        bad = [row for row in side if row["status"] != "ok"]
+        every = [*side, *(one for row in side for one in row["ab_slices"] if "status" in one)]
+        bad = [row for row in every if row["status"] != "ok"]
         if letter in letters:
             named = f"{letter}: " if len(letters) > 1 else ""
             reasons.append(f"{named}{bad[0]['status']}: {bad[0]['reason']}" if bad else f"{named}not measured")
@@ -228,6 +253,16 @@ def _counted_sentence(matched: pd.DataFrame, one_sided: pd.DataFrame) -> str:
     starts = f"{fewest}" if fewest == most else f"{fewest} to {most}"
     lacking = f"; {len(one_sided)} further points have no ratio" if len(one_sided) else ""
     return f"{len(matched)} points, {starts} starts of both sides, {matched['slices'].sum()} slices{lacking}."
+
+
+def _unused_sentences(a: Results, matched: pd.DataFrame, shown: list[str]) -> list[str]:
+    """A sentence for each point of which a side has slices without a figure."""
+    return [
+        f"{point_name(a, point, shown)}: {units.percent(point['unused'][0])} of A's slices or starts and "
+        f"{units.percent(point['unused'][1])} of B's have no figure and are not used."
+        for _, point in matched.iterrows()
+        if max(point["unused"]) > 0
+    ]
 
 
 def _counts(point: pd.Series) -> str:

@@ -95,9 +95,9 @@ def usable(results: Results) -> pd.DataFrame:
 
 def _ranked(question: Question, measured: pd.DataFrame) -> pd.DataFrame:
     """The best point of each variant, best first; empty if no point answers the question."""
-    chosen = stats.eligible(question.choose(measured).dropna(subset=[question.metric]))
-    in_order = chosen.sort_values(question.metric, ascending=not question.larger_is_better, kind="stable")
-    return in_order.drop_duplicates("variant")
+    candidates = stats.counted(question.choose(measured).dropna(subset=[question.metric]))
+    best = stats.best(candidates, "variant", question.metric, question.larger_is_better)
+    return best.sort_values(question.metric, ascending=not question.larger_is_better, kind="stable")
 
 
 def _row(results: Results, question: Question, ranked: pd.DataFrame, shown: list[str]) -> list[str]:

@@ -12,7 +12,7 @@ import numpy as np
 from . import power, units
 from .document import Table, markdown_table
 from .errors import BadInput
-from .load import Results, load_all
+from .load import Results, load_all, without_choosing_rows
 from .shrinkage import shrink
 from .runs import run_means
 from .verdict import RUN_NOISE, Metric
@@ -47,7 +47,7 @@ def _text(several: Sequence[Results]) -> str:
 
 
 def _groups(results: Results):
-    ok = results.cells[results.cells["status"] == "ok"]
+    ok = without_choosing_rows(results.cells[results.cells["status"] == "ok"], results.axes)
     return {key: group for key, group in ok.groupby(results.axes, sort=False, dropna=False)}
 
 

@@ -15,7 +15,7 @@ from .errors import BadInput
 from .figures import pngs
 from .files import say, write_all
 from .gate import failures, smallest_changes, noise_of, parse_gate, parse_noise, reject_powerless
-from .load import Results, load_all
+from .load import Results, load_all, without_choosing_rows
 from .plots import comparison
 from .plots.style import Drawing
 from .runs import ratios as ratios_of_runs
@@ -294,7 +294,7 @@ def pairs(a: Results, b: Results) -> list[tuple[dict, list[dict | None]]]:
 
 def _samples(results: Results, axes: list[str], metrics: Sequence[Metric]) -> dict[tuple, dict]:
     """For each ok point, the repetitions of each metric."""
-    ok = results.cells[results.cells["status"] == "ok"]
+    ok = without_choosing_rows(results.cells[results.cells["status"] == "ok"], results.axes)
     points = ok.to_dict("records")
     lacking = [axis for axis in axes if axis not in ok]
     ok = ok.assign(**{axis: [results.experiment.missing(axis, point) for point in points] for axis in lacking})

@@ -25,8 +25,8 @@ LEGENDS = {
 
 def of(row: dict, experiment: Experiment) -> list[str]:
     """A row's codes: its `flags`, or for older rows the equivalent fields."""
-    if "flags" in row:
-        return [code for code in STORED_CODES if code in row["flags"]]
+    if "flags" in row or "changing" in ((row.get("details") or {}).get("warmup") or {}):
+        return [code for code in STORED_CODES if code in row.get("flags", ())]
     bounds = row.get("bounds") or {}
     rates = [bounds[name]["ratio"] for name, figure in experiment.figures.items() if figure.higher and name in bounds]
     found = {

@@ -95,6 +95,15 @@ def load_all(directories: Iterable[str | Path], argument: str = "DIR") -> dict[s
     return {name: _results(known, name, paths, some, notes if name == first else []) for name, some in measured.items()}
 
 
+def without_choosing_rows(cells: pd.DataFrame, axes: list[str]) -> pd.DataFrame:
+    """The cells without those by which a point was chosen as the best, if the point was then measured afresh: they are
+    too good by chance."""
+    if cells["afresh_of"].isna().all():
+        return cells
+    groups = cells.groupby(["directory", *axes], sort=False, dropna=False)["afresh_of"]
+    return cells[cells["afresh_of"].notna() | (groups.transform("count") == 0)]
+
+
 def _is_measured(row: dict) -> bool:
     """Whether a row is a cell and not a try. A try is a short measurement for choosing settings; the chosen settings
     are measured again in separate rows."""

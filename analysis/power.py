@@ -19,7 +19,7 @@ USUAL = 0.8  # share of cases in which a change must be found
 LEAST = 0.5  # with less power, a gate would miss its change more often than not
 TAIL_CHANGE = 0.10  # change that a tail must be able to show to get a verdict, unless a gate sets another
 FINEST = 0.001  # smallest change considered
-MOST = 10_000  # largest number of repetitions, runs or pairs considered
+MOST = 10_000  # largest number of repetitions, runs or starts considered
 
 
 def found(size: float, error: float, freedom: float, points: int, margin: float = 0.0) -> float:
@@ -98,7 +98,7 @@ def _averaged(what: str) -> Design:
     return Design(what, lambda spread, count: (float(np.sqrt(spread / count)), count - 1))
 
 
-STARTS = _averaged("starts of both sides")
+STARTS, SEVERAL = _averaged("starts of both sides"), _averaged("runs of `feedrate ab`")
 
 
 def of(ratios: Sequence[Ratio], size: float, margin: float) -> list[float]:

@@ -8,8 +8,7 @@ median of the means of all pairs, which ignores up to 29 % of outliers and loses
 (Hodges and Lehmann, Estimates of location based on rank tests, 1963). Its interval is that of Wilcoxon's
 signed-rank test, which is exact for symmetric distributions of any shape.
 
-Several runs, on several machines, are combined with the run as a random effect (DerSimonian and Laird, Meta-analysis in
-clinical trials, 1986).
+Several runs, on several machines, are combined with the run as a random effect: each run's ratio is one observation.
 """
 
 from collections.abc import Sequence
@@ -22,14 +21,16 @@ from . import student
 from .verdict import CONFIDENCE, NOT_MEASURED, Ratio, from_log
 
 BLOCK = 4  # slices in a block
+MANY = 2000  # values
 LEAST_STARTS = 6  # with fewer, no signed-rank interval of 95 % exists
 
 
 def table(rows: Sequence[dict], keys: Sequence[str]) -> pd.DataFrame:
-    """One line per slice: `start`, `block`, `place`, and the figure of each key; NaN if the slice has none."""
+    """One line per slice: `start`, `block`, `place`, and the figure of each key; NaN if the slice has none, or if its
+    visit failed."""
     found = [
         {"start": row["ab_start"], "block": slice["block"], "place": slice["place"]}
-        | {key: (slice.get("figures") or {}).get(key, np.nan) for key in keys}
+        | {key: (slice.get("figures") or {}).get(key, np.nan) if row["status"] != "failed" else np.nan for key in keys}
         for row in rows
         for slice in row["ab_slices"]
     ]
@@ -55,8 +56,10 @@ def walsh(values: np.ndarray) -> np.ndarray:
 
 
 def middle(values: np.ndarray) -> float:
-    """The Hodges–Lehmann estimate."""
-    return float(np.median(walsh(values))) if len(values) else float("nan")
+    """The Hodges–Lehmann estimate; of very many values their median, which needs less memory."""
+    if not len(values):
+        return float("nan")
+    return float(np.median(walsh(values) if len(values) <= MANY else values))
 
 
 @lru_cache(maxsize=None)
@@ -89,15 +92,13 @@ def ratio(logs: np.ndarray) -> Ratio:
 
 
 def combine(runs: Sequence[Ratio]) -> Ratio:
-    """The ratio over several runs, each with its error. The runs' ratios vary by their errors and by the variance
-    between runs, which is estimated and has one degree of freedom less than there are runs."""
+    """The ratio over several runs: each run's logarithm is one observation, with Student's t. Its variance is at least
+    the one that the runs' own errors give, because few runs may agree by chance. Runs without an error do not count."""
     known = [one for one in runs if np.isfinite(one.error)]
-    if len(known) < 2:
-        return known[0] if known else next((one for one in runs if one is not NOT_MEASURED), NOT_MEASURED)
+    if len(runs) == 1 or not known:
+        return runs[0] if len(runs) == 1 else next((one for one in runs if one is not NOT_MEASURED), NOT_MEASURED)
     logs, count = np.log([one.value for one in known]), len(known)
-    own = float(np.mean([one.error**2 for one in known]))
-    between = max(0.0, float(logs.var(ddof=1)) - own)
-    variance = (between + own) / count
-    estimated = (between / count) ** 2 / (count - 1) + sum((one.error / count) ** 4 / one.freedom for one in known)
-    return from_log(float(logs.mean()), variance, variance**2 / estimated, variance * count)
-
+    if count == 1:
+        return Ratio(known[0].value, float("nan"), float("nan"))
+    spread = max(float(logs.var(ddof=1)), float(np.mean([one.error**2 for one in known])))
+    return from_log(float(logs.mean()), spread / count, count - 1, spread)

@@ -9,7 +9,7 @@ import pandas as pd
 from . import flags, interval, sections, units
 from .catalogue import PERCENTILES
 from .interval import Between
-from .load import COST, MACHINE, Results
+from .load import COST, MACHINE, Results, without_choosing_rows
 from .stability import judged
 
 
@@ -35,9 +35,8 @@ def points(results: Results) -> pd.DataFrame:
 def _points(results: Results) -> pd.DataFrame:
     valid = results.counted.assign(row=lambda cells: cells.index, limited=flags.limited)
     keys = ["variant", "rank", "work", "machine", *results.axes]
-    if valid["afresh_of"].notna().any():
-        has_fresh = valid.groupby(keys, sort=False, dropna=False)["afresh_of"].transform("count") > 0
-        valid = valid[valid["afresh_of"].notna() | ~has_fresh]
+    choosing = valid[valid["afresh_of"].isna()]
+    valid = without_choosing_rows(valid, keys)
     groups = valid.groupby(keys, sort=False, dropna=False)
     metrics = ranges(groups, numbers(results))
     limits = [f"{figure}_{what}" for figure in results.experiment.figures for what in ("bound", "ceiling")]
@@ -47,6 +46,10 @@ def _points(results: Results) -> pd.DataFrame:
     bound = groups["limited"].any()
     fresh = groups["afresh_of"].max()
     found = pd.concat([metrics, names, groups.size().rename("repetitions"), members, warned, bound, fresh], axis=1)
+    if fresh.notna().any():  # a point is chosen by its first rows; those of a search are not in the table
+        columns = list(results.experiment.columns)
+        first = choosing.groupby(keys, sort=False, dropna=False)[columns].median().reindex(found.index)
+        found = found.join(first.fillna(found[columns]).add_suffix("_rank"))
     every = results.cells.groupby(keys, sort=False, dropna=False)
     found = judged(results.experiment, found, ends(every)).reset_index()
     settings = equal_settings(results, found)
@@ -185,18 +188,19 @@ def ends(groups) -> pd.DataFrame:
     return groups.agg(stops=("stop", list), directories=("directory", list))
 
 
-def eligible(candidates: pd.DataFrame) -> pd.DataFrame:
-    """The points that may be named as the best of their variant: those measured afresh after they were chosen, if the
-    variant has any. `of` is the number of points, or tries of a search, that each was chosen from."""
-    fresh = candidates["afresh_of"].notna()
-    groups = candidates.groupby("variant", sort=False)
-    counts = groups["variant"].transform("size")
-    found = candidates.assign(of=np.where(fresh, candidates["afresh_of"], counts))
-    return found[fresh | ~fresh.groupby(candidates["variant"]).transform("any")] if len(found) else found
+def counted(candidates: pd.DataFrame) -> pd.DataFrame:
+    """Adds `of`: the number of points, or tries of a search, from which a point of its variant is chosen."""
+    count = candidates.groupby("variant", sort=False)["variant"].transform("size")
+    return candidates.assign(of=candidates["afresh_of"].fillna(count))
+
+
+def rank(candidates: pd.DataFrame, metric: str) -> pd.Series:
+    """The values by which the best point is chosen: those of the rows before it was measured afresh."""
+    return candidates[f"{metric}_rank" if f"{metric}_rank" in candidates else metric]
 
 
 def chosen_sentence(named: pd.DataFrame, shown: bool = True) -> str:
-    """How the named points were chosen; `named` has a line per point, from `eligible`. `shown`: the table has “1 of N”.
+    """How the named points were chosen; `named` has a line per point, from `counted`. `shown`: the table has “1 of N”.
     Empty if none was chosen."""
     several = named[named["of"] > 1] if len(named) else named
     if several.empty:
@@ -217,8 +221,9 @@ def chosen_sentence(named: pd.DataFrame, shown: bool = True) -> str:
 
 def best(candidates: pd.DataFrame, by: str, metric: str, largest: bool = True) -> pd.DataFrame:
     """For each value of the `by` column, the point with the best median of `metric`, in the variants' order."""
-    ranked = candidates.dropna(subset=[metric]).sort_values(metric, ascending=not largest, kind="stable")
-    return ranked.drop_duplicates(by).sort_values("rank")
+    known = candidates.dropna(subset=[metric])
+    order = rank(known, metric).sort_values(ascending=not largest, kind="stable").index
+    return known.loc[order].drop_duplicates(by).sort_values("rank")
 
 
 def main_work(measured: pd.DataFrame) -> str:

@@ -33,11 +33,10 @@ def trials_text(folders: Sequence[str], margins: Margins, dose: float = 0.0) -> 
     judged = pd.concat([match(name, [run], margins)[0] for run in runs], ignore_index=True)
     metrics = [metric for metric in metrics_of(*runs[0].shared[name]) if any(one.verdict for one in judged[metric.column])]
     what = runs[0].shared[name][0].experiment.what
-    lines, verdicts = [], []
+    lines = []
     for metric in metrics:
         for variant, some in judged.groupby("variant", sort=False):
             lines.append([_name(metric), variant, *_line(list(some[metric.column]), margins, dose)])
-        verdicts += [one for one in judged[metric.column] if one.verdict]
     columns = ["metric", what, "verdicts", *VERDICTS, "starts differ by", *(f"finds with {n} starts" for n in STARTS)]
     if dose:
         columns += ["found", "stated power"]
@@ -45,12 +44,16 @@ def trials_text(folders: Sequence[str], margins: Margins, dose: float = 0.0) -> 
     fewest, most = int(judged["starts"].min()), int(judged["starts"].max())
     starts = f"{most}" if fewest == most else f"{fewest} to {most}"
     note = (
-        f"{len(runs)} run{'s' * (len(runs) > 1)} with {starts} starts of both sides. {_outcome(verdicts, dose)} “Starts differ "
+        f"{len(runs)} run{'s' * (len(runs) > 1)} with {starts} starts of both sides, {_truth(dose)}. {' '.join(_outcome(metric, judged, margins, dose) for metric in metrics)} “Starts differ "
         "by”: the standard deviation of the log ratio between starts, at the median point. “Finds”: the smallest change of "
         f"one point among {POINTS} that is found in {units.percent(power.USUAL)} of the cases to be more than "
         f"{units.percent(margins.changed)}, at the median point. {'; '.join(environments)}"
     )
     return f"{markdown_table(Table(columns, lines, set(range(2, len(columns)))))}\n\n{note}"
+
+
+def _truth(dose: float) -> str:
+    return f"of which B is worse by {units.percent(dose)}" if dose else "which are equal"
 
 
 def _name(metric: Metric) -> str:
@@ -79,17 +82,16 @@ def _stated(ratios: list, margins: Margins, dose: float) -> float:
     return float(np.mean(power.of(ratios, dose, margins.changed) or [0.0]))
 
 
-def _outcome(verdicts: list, dose: float) -> str:
-    words = [one.verdict for one in verdicts]
-    same, unclear = words.count(SAME), words.count(UNCLEAR)
+def _outcome(metric: Metric, judged: pd.DataFrame, margins: Margins, dose: float) -> str:
+    """A sentence for one metric; the verdicts on several metrics of one point are not independent trials."""
+    words = [one.verdict for one in judged[metric.column] if one.verdict]
+    same, counted = words.count(SAME), f"{_name(metric)}: of {len(words)} verdicts"
     if dose:
-        return (
-            f"B is worse by {units.percent(dose)}: of {len(words)} verdicts {words.count(SLOWER)} say SLOWER, "
-            f"{same} SAME, {unclear} UNCLEAR, and {words.count(FASTER)} FASTER, which is false."
-        )
+        false = words.count(FASTER) + (same if dose > margins.same else 0)
+        return f"{counted} {words.count(SLOWER)} say SLOWER, {same} SAME, {words.count(UNCLEAR)} UNCLEAR, and {false} are false."
     false = words.count(FASTER) + words.count(SLOWER)
     return (
-        f"The sides are equal: of {len(words)} verdicts {false} are FASTER or SLOWER, and false "
-        f"({units.percent(false / len(words))}; at most {units.percent(upper_bound(false, len(words)))} with 95 % "
-        f"confidence); {same} are SAME ({units.percent(same / len(words))})."
+        f"{counted} {false} are FASTER or SLOWER, and false ({units.percent(false / len(words))}; at most "
+        f"{units.percent(upper_bound(false, len(words)))} with 95 % confidence), and {same} are SAME "
+        f"({units.percent(same / len(words))})."
     )

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from ..stats import best, eligible
+from ..stats import best, counted
 from ..stats import main_work as _main_work
 
 
@@ -18,7 +18,7 @@ def alone(measured: pd.DataFrame) -> pd.DataFrame:
 
 def lone(measured: pd.DataFrame) -> pd.DataFrame:
     """For each variant, its lone-message point: one message in flight, smallest payload, lowest p50."""
-    some = eligible(alone(measured))
+    some = counted(alone(measured))
     smallest = some[some["payload_bytes"] == some.groupby("variant")["payload_bytes"].transform("min")]
     return best(smallest, "variant", "p50", largest=False)
 

@@ -38,9 +38,9 @@ class Best(NamedTuple):
 
 def _fastest(points: pd.DataFrame) -> dict[str, Best]:
     """The variants, fastest first."""
-    eligible = stats.eligible(points)
-    messages = stats.best(eligible, "variant", RATE).set_index("variant", drop=False)
-    data = stats.best(eligible, "variant", BYTES).set_index("variant")
+    candidates = stats.counted(points)
+    messages = stats.best(candidates, "variant", RATE).set_index("variant", drop=False)
+    data = stats.best(candidates, "variant", BYTES).set_index("variant")
     lone = choose.lone(points).set_index("variant")
     return {
         variant: Best(messages.loc[variant], data.loc[variant], lone.loc[variant] if variant in lone.index else None)

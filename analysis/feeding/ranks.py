@@ -53,14 +53,12 @@ def best(measure: Measure, *several: Results) -> tuple[int, list[pd.DataFrame]]:
     different payloads are not comparable, so the payload is one that all results have."""
     every = [usable(results.closed) for results in several]
     every = [choose.alone(points) if measure.lone else points for points in every]
-    every = [stats.eligible(points) for points in every]
     shared = set.intersection(*(set(points["payload_bytes"]) for points in every))
     payload = measure.payload(shared) if shared else 0
     found = []
     for points in every:
-        ranked = points[points["payload_bytes"] == payload].dropna(subset=[measure.metric])
-        ranked = ranked.sort_values(measure.metric, ascending=not measure.largest, kind="stable")
-        found.append(ranked.drop_duplicates("queue").set_index("queue"))
+        some = stats.best(points[points["payload_bytes"] == payload], "queue", measure.metric, measure.largest)
+        found.append(some.sort_values(measure.metric, ascending=not measure.largest, kind="stable").set_index("queue"))
     return payload, found
 
 

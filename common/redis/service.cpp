@@ -126,7 +126,7 @@ std::optional<double> RedisService::cpu_seconds() {
     const auto info = connection.command({"INFO", "cpu"});
     const std::string_view said = text(*info);
     double seconds = 0;
-    for (const std::string_view key : {"\nused_cpu_sys:", "\nused_cpu_user:"}) {
+    for (const std::string_view key : {"\nused_cpu_sys:", "\nused_cpu_user:", "\nused_cpu_sys_children:", "\nused_cpu_user_children:"}) {
       const auto at = said.find(key);
       if (at == said.npos) return std::nullopt;
       seconds += std::stod(std::string(said.substr(at + key.size(), 24)));

@@ -36,13 +36,16 @@ struct AbOptions {
 std::string own_executable() { return fs::read_symlink("/proc/self/exe").string(); }
 
 /// Command line of one side: the device, services and settings of this command, with the side's own axes.
-std::vector<std::string> words_of(const AbOptions& options, const std::string& executable, const fs::path& spec,
-                                  const std::vector<std::string>& axes, const fs::path& out, bool again) {
-  std::vector<std::string> words{executable, "ab-side", spec.string(), again ? "--resume" : "--out", out.string()};
+std::vector<std::string> words_of(const AbOptions& options, const Spec& spec, const std::string& executable,
+                                  const fs::path& file, const std::vector<std::string>& axes, const fs::path& out,
+                                  bool again) {
+  std::vector<std::string> words{executable, "ab-side", file.string(), again ? "--resume" : "--out", out.string()};
   if (again) words.emplace_back("--resume-anyway");  // no other run writes to this folder
-  words.insert(words.end(),
-               {"--device", options.common.device, "--gpu", std::to_string(options.common.gpu), "--seconds",
-                fmt::format("{}", options.slice), "--warmup", fmt::format("{}", options.lead), "--messages", "0"});
+  words.insert(words.end(), {"--device", options.common.device, "--gpu", std::to_string(options.common.gpu),
+                             "--seconds", fmt::format("{}", options.slice)});
+  const auto& unused = spec.info->entry().unused_options;
+  if (!unused.contains("warmup")) words.insert(words.end(), {"--warmup", fmt::format("{}", options.lead)});
+  if (!unused.contains("messages")) words.insert(words.end(), {"--messages", "0"});
   for (std::string& word : options.common.services.words()) words.push_back(std::move(word));
   for (const std::string& axis : axes) words.insert(words.end(), {"--axis", axis});
   return words;
@@ -93,6 +96,7 @@ class Place {
     for (const fs::path& each : made_) fs::remove(each, ignored);  // stays if another process has put files into it
   }
   void keep() { kept_ = true; }
+  bool kept() const { return kept_; }
 
  private:
   fs::path out_;
@@ -134,7 +138,8 @@ class Variation {
 /// Both sides' processes, and the requests to them.
 class Sides {
  public:
-  Sides(const AbOptions& options, fs::path out) : options_(options), out_(std::move(out)) {}
+  Sides(const AbOptions& options, const Spec& spec, fs::path out)
+      : options_(options), spec_(spec), out_(std::move(out)) {}
 
   /// Starts both processes. Side B measures the limits at the first start, and A uses the same ones, so that both make
   /// the same choices.
@@ -179,9 +184,9 @@ class Sides {
   std::unique_ptr<Side> process(const std::string& name, const std::string& executable,
                                 const std::vector<std::string>& axes) {
     const std::string letter(1, static_cast<char>(name[0] - 'a' + 'A'));
-    return std::make_unique<Side>(letter,
-                                  words_of(options_, executable, out_ / "spec.json", axes, out_ / name, start_ != 0),
-                                  out_ / (name + ".log"));
+    return std::make_unique<Side>(
+        letter, words_of(options_, spec_, executable, out_ / "spec.json", axes, out_ / name, start_ != 0),
+        out_ / (name + ".log"));
   }
   void greet(Side& side, const Json& limits) {
     const Json hello = side.ask({{"limits", limits}});
@@ -194,6 +199,7 @@ class Sides {
   }
 
   const AbOptions& options_;
+  const Spec& spec_;
   fs::path out_;
   std::unique_ptr<Side> a_, b_;
   Json points_, limits_;
@@ -222,7 +228,9 @@ Spec checked(AbOptions& options, CLI::App& command) {
     }
   }
   Spec spec = options.folder.load(options.common, command);
-  if (spec.points.empty()) throw BadInput("SPEC", spec.name, "a spec with points; this one has only searches");
+  if (!spec.searches.empty() || spec.document.contains("capacity")) {
+    throw BadInput("SPEC", spec.name, "a spec of points, without searches");
+  }
   if (options.folder.resuming())
     throw BadInput("--resume", options.folder.resume, "no value, because `ab` always starts anew");
   check_sides(options, spec);
@@ -230,7 +238,10 @@ Spec checked(AbOptions& options, CLI::App& command) {
 }
 
 void say_plan(const AbPlan& plan, const Sides& sides) {
-  say("{} points, {} starts of both sides, about {:.1f} minutes\n", plan.points.size(), plan.starts, plan.seconds / 60);
+  say("{} points, {} starts of both sides, about {:.1f} minutes{}\n", plan.points.size(), plan.starts,
+      plan.seconds / 60,
+      plan.starts < kStartsForInterval ? fmt::format("; fewer than {} starts give no interval", kStartsForInterval)
+                                       : "");
   std::vector<std::string> left_out;
   for (std::uint64_t i = 0; i < sides.points().size(); ++i) {
     if (!std::ranges::binary_search(plan.points, i)) left_out.push_back(sides.points()[i].get<std::string>());
@@ -247,12 +258,12 @@ std::vector<std::string> judged_figures(const ExperimentInfo& info) {
   return names;
 }
 
-void measure(const AbOptions& options, const Spec& spec, Place& place, const fs::path& out) {
+/// Returns the number of failed slices.
+std::uint64_t measure(const AbOptions& options, const Spec& spec, Place& place, const fs::path& out) {
   constexpr unsigned kPilot = 4;  // starts after which their variation is known well enough to say what can be found
-  Sides sides(options, out);
+  Sides sides(options, spec, out);
   sides.start(0);
   sides.start_a();
-  place.keep();
   AbPlan plan = plan_ab(sides.variants(), 60 * options.minutes, shortest_visit(options), options.starts);
   plan.seed = options.common.run.seed;
   say_plan(plan, sides);
@@ -260,7 +271,7 @@ void measure(const AbOptions& options, const Spec& spec, Place& place, const fs:
   Progress progress(*spec.info, plan.points.size() * plan.starts, plan.seconds / static_cast<double>(plan.starts));
   Variation variation;
   std::map<char, std::map<std::string, std::vector<double>>> visit;  // values by side and figure
-  std::uint64_t done = 0;
+  std::uint64_t done = 0, failed = 0;
   const std::uint64_t began = now_ns();
   const auto medians = [&](char side) {
     Json typical = Json::object();
@@ -270,19 +281,25 @@ void measure(const AbOptions& options, const Spec& spec, Place& place, const fs:
   measure_slices(plan, {.start =
                             [&](unsigned number) {
                               if (number != 0) sides.start(number);
-                              if (number != kPilot) return;
-                              progress.show_now(fmt::format("{} starts will find a change of {} at half of the points",
-                                                            plan.starts, variation.text(judged, plan.starts)));
+                              const std::string found = number == kPilot ? variation.text(judged, plan.starts) : "";
+                              if (found.empty() || plan.starts < kStartsForInterval) return;
+                              progress.show_now(
+                                  fmt::format("{} starts will find a change of {} at one point, if it is "
+                                              "like half of these",
+                                              plan.starts, found));
                               progress.keep();
                             },
                         .slice =
                             [&](char side, std::uint64_t point, std::uint64_t block, unsigned at) {
                               const Json slice = sides.slice(side, point, block, at);
+                              place.keep();
+                              const std::string status = slice.value("status", "");
+                              failed += status == text_of(Status::failed) ? 1 : 0;
                               for (const std::string& name : judged) {
                                 if (slice.contains("figures") && slice["figures"].contains(name))
                                   visit[side][name].push_back(slice["figures"][name]);
                               }
-                              return slice.value("status", "") != text_of(Status::skipped);
+                              return status != text_of(Status::skipped) && status != text_of(Status::failed);
                             },
                         .end =
                             [&](std::uint64_t point) {
@@ -295,6 +312,7 @@ void measure(const AbOptions& options, const Spec& spec, Place& place, const fs:
                         .stop = interrupted,
                         .elapsed = [began] { return 1e-9 * static_cast<double>(now_ns() - began); }});
   progress.end();
+  return failed;
 }
 
 int ab(AbOptions& options, CLI::App& command) {
@@ -309,14 +327,22 @@ int ab(AbOptions& options, CLI::App& command) {
   }
   Place place(out);
   write_whole(out / "spec.json", spec.document);
+  std::uint64_t failed = 0;
   try {
-    measure(options, spec, place, out);
+    failed = measure(options, spec, place, out);
   } catch (const Failure&) {  // Ctrl-C at a terminal reaches the sides as well
-    place.keep();             // the sides' logs say more
-    if (!interrupted()) throw;
+    if (!interrupted()) {
+      place.keep();  // the sides' logs say more
+      throw;
+    }
+  }
+  if (!place.kept()) {
+    say("interrupted: nothing measured\n");
+    return 130;
   }
   say("results in {}; verdicts: python -m analysis ab {}\n", out.string(), out.string());
-  return interrupted() ? 130 : 0;
+  if (failed != 0) say("{} visits ended with a failed slice; their rows give the reasons\n", failed);
+  return interrupted() ? 130 : failed != 0 ? 1 : 0;
 }
 
 }  // namespace
@@ -325,7 +351,7 @@ void add_ab(Program& program) {
   auto options = std::make_shared<AbOptions>();
   CLI::App* command =
       program.app.add_subcommand("ab", "compare two executables, or two settings, in interleaved slices");
-  options->folder.add(*command, "quick");
+  options->folder.add(*command, "ab");
   command->add_option("--other", options->other, "side A: another feedrate executable; side B is this one");
   command->add_option("--a-axis", options->a_axes, "name=values; replaces that axis on side A only; may be repeated")
       ->type_name("NAME=VALUES")
@@ -338,8 +364,11 @@ void add_ab(Program& program) {
       ->check(CLI::Range(0.01, 10000.0))
       ->capture_default_str();
   command
-      ->add_option("--starts", options->starts,
-                   fmt::format("starts of both executables; 0: as many as are useful, at least {}", kLeastStarts))
+      ->add_option(
+          "--starts", options->starts,
+          fmt::format("starts of both executables; 0: as many as are useful, at least {}. Fewer than {} give no "
+                      "interval",
+                      kLeastStarts, kStartsForInterval))
       ->check(CLI::Range(0, 1000))
       ->capture_default_str();
   add_seconds(*command, "slice", options->slice, 0.001, 60, "timed part of a slice");

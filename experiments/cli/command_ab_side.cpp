@@ -47,7 +47,9 @@ class SideProcess {
 
  private:
   Json begin(const std::vector<Json>& limits) {
-    results_.begin(*session_, points_, limits);
+    std::vector<Json> own = limits;
+    for (Json& row : own) row["run"] = session_->run_id();  // measured by the other side's run
+    results_.begin(*session_, points_, own);
     Json names = Json::array(), variants = Json::array();
     for (const Resolution& each : points_) {
       names.push_back(spec_.info->text(each.values));
@@ -100,7 +102,8 @@ class SideProcess {
 int ab_side(SideOptions& options, CLI::App& command, const std::vector<std::string>& arguments) {
   const Spec spec = options.folder.load(options.common, command);
   RunSettings& run = options.common.run;
-  run.no_stages = true;  // costs of rows that slices do not need
+  // Costs of rows that slices do not need.
+  run.no_stages = !spec.info->entry().unused_options.contains("no-stages");
   run.watch_gpu = run.extend_warmup = run.compare_with_generator = false;
   run.keep_disturbed = true;  // the estimate is robust, and every slice counts
   return SideProcess(options, spec, options.common.session(spec.info->name(), arguments)).run();

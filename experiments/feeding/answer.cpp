@@ -47,10 +47,6 @@ void Answer::add(const Json& row) {
   competed_.insert({queue, transfer});
   if (row.contains("search")) return;
   Measured& point = points_[params.dump()];
-  // If a point has only disturbed measurements, show those: leaving the point out would let others win.
-  if (disturbed && !point.disturbed && point.any) return;
-  if (!disturbed && point.disturbed) point = {};
-  point.disturbed = disturbed;
   point.queue = queue;
   point.variant = transfer == kNoTransfer ? queue : queue + " + " + transfer;
   point.values = info_.axes().values(params);
@@ -58,10 +54,10 @@ void Answer::add(const Json& row) {
   point.lone = params["window"] == 1 && params["producers"] == 1;
   point.cpu = params["device"] == "cpu";
   point.limited |= generator_bound;
-  point.any = true;
-  point.messages.add(row["figures"]["messages_per_second"], is_afresh(row));
-  point.bytes.add(row["figures"]["bytes_per_second"], is_afresh(row));
-  point.p50.add(row["figures"]["latency_ns"]["p50"], is_afresh(row));
+  const bool afresh = is_afresh(row);
+  point.messages.add(row["figures"]["messages_per_second"], afresh, disturbed);
+  point.bytes.add(row["figures"]["bytes_per_second"], afresh, disturbed);
+  point.p50.add(row["figures"]["latency_ns"]["p50"], afresh, disturbed);
   if (!row.contains("stop")) return;
   for (const Json& metric : row["stop"].value("unstable", Json::array())) point.unstable.insert(metric);
 }
@@ -82,7 +78,7 @@ Answer::Category Answer::best(const std::string& name, std::size_t payload) cons
                 .rank = values.rank(),
                 .value = estimate_of(values.counted()),
                 .limited = point.limited,
-                .disturbed = point.disturbed,
+                .disturbed = values.disturbed(),
                 .unstable = point.unstable.contains(lone ? "latency_ns.p50" : "messages_per_second")};
     const auto [known, fresh] = by_variant.try_emplace(point.variant, place);
     if (fresh) continue;

@@ -45,10 +45,9 @@ class Answer final : public Summary {
     std::string queue, variant;
     Values values;
     std::size_t payload = 0;
-    bool lone = false, limited = false, disturbed = false, cpu = false;
+    bool lone = false, limited = false, cpu = false;
     std::set<std::string> unstable;  // metrics
     ChosenValues messages, bytes, p50;
-    bool any = false;
   };
   Category best(const std::string& name, std::size_t payload) const;
 

@@ -298,7 +298,7 @@ GeneratorLimit Feeding::generator_limit(const Point& point) {
 void Feeding::compare_with_generator(const Point& point, double rate, Measurement& measured) {
   try {
     const GeneratorLimit limit = generator_limit(point);
-    const double ratio = rate / limit.median;
+    const double ratio = rate / limit.greatest;
     measured.details["driver"] = {{"messages_per_second", limit.median},
                                   {"least", limit.least},
                                   {"greatest", limit.greatest},
@@ -374,7 +374,7 @@ Measurement Feeding::measure(const Resolution& cell, const Repetition& repetitio
   if (!result.stages.empty()) add_stages(result.stages, clock, stages_sampled_every, measured.details);
   measured.gpu_use = gpu_use;
   measured.machine = machine;
-  measured.machine->service_cores = service_cores.value_or(0);
+  if (service_cores && session_.services().is_external(entry.service)) measured.machine->service_cores = *service_cores;
   measured.details["warmup"] = {{"seconds", warmup.seconds},
                                 {"steady", warmup.steady},
                                 {"changing", warmup.changing},

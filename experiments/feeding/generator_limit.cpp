@@ -23,7 +23,7 @@ GeneratorLimit generator_limit_of(std::vector<double> rates) {
   return {median, rates.front(), rates.back()};
 }
 
-bool generator_bound(double rate, const GeneratorLimit& limit) { return rate > kGeneratorBound * limit.median; }
+bool generator_bound(double rate, const GeneratorLimit& limit) { return rate > kGeneratorBound * limit.greatest; }
 
 Point generator_point_of(Point point, Device& device) {
   point.queue = "null";

@@ -130,8 +130,20 @@ def test_runs_that_differ_widen_the_interval():
     runs = [slices.ratio(generator.normal(shift, 0.02, STARTS)) for shift in (-0.1, 0.0, 0.1)]
     apart, alike = slices.combine(runs), slices.combine([runs[1]] * 3)
     assert apart.low < 0.85 and apart.high > 1.18
-    assert alike.high / alike.low < runs[1].high / runs[1].low
+    assert alike.high / alike.low < 1.05 < apart.high / apart.low
     assert slices.combine([runs[0]]) is runs[0]
+    assert np.isnan(slices.combine([runs[0], slices.ratio(np.zeros(3))]).low), "one run with an error says nothing about runs"
+
+
+@pytest.mark.parametrize("between", [0.0, 0.5, 2.0])
+@pytest.mark.parametrize("runs", [2, 3, 6])
+def test_combined_interval_covers_the_truth(between, runs):
+    """`between`: the standard deviation between runs, in units of a run's own error of 0.5 %."""
+    generator, found = np.random.default_rng(9), []
+    for _ in range(400):
+        shifts = generator.normal(0, 0.005 * between, runs)
+        found.append(slices.combine([slices.ratio(generator.normal(shift, 0.02, STARTS)) for shift in shifts]))
+    assert covering(found) >= 0.93
 
 
 # --- the page
@@ -208,10 +220,25 @@ def test_several_runs_are_combined(folder, tmp_path, capsys):
 
 def test_slices_that_failed_are_not_used(ab):
     before, after = sides()
-    for row in before[:4]:
+    for row in before[:2]:
         row["ab"]["slices"][0] = {"block": 0, "place": 0, "status": "invalid", "cause": "no_results", "reason": "none"}
     _, text, _ = ab(before, after)
     assert "throughput: 0 FASTER, 1 SLOWER, 3 SAME" in text
+
+
+@pytest.mark.parametrize("spoil", ["starts", "slices"])
+def test_side_that_loses_slices_or_starts_has_no_verdict(ab, spoil):
+    before, after = sides()
+    for row in after:
+        if row["ab"]["point"] == 3 and spoil == "slices":
+            row["ab"]["slices"][0] = {"block": 0, "place": 1, "status": "unsustainable", "cause": "backlog", "reason": "slow"}
+    if spoil == "starts":
+        after = [rows.spoilt(row, "error", "it broke", "failed") if row["ab"]["point"] == 3 and row["ab"]["start"] % 2
+                 else row for row in after]  # fmt: skip
+    code, text, error = ab(before, after, "--fail-on", "unclear")
+    lost = "50 %" if spoil == "starts" else "17 %"
+    assert f"window 8: 0 % of A's slices or starts and {lost} of B's have no figure and are not used." in text
+    assert code == 1 and "throughput: 0 FASTER, 0 SLOWER, 3 SAME, 1 UNCLEAR" in text and "window 8" in error
 
 
 def test_point_without_a_ratio_is_listed_with_its_reason(ab):
@@ -260,12 +287,13 @@ def test_trials_count_false_verdicts_of_equal_sides_and_found_doses(folder, tmp_
         names.append(str(tmp_path / str(run)))
     assert main(["trials", *names[:2]]) == 0
     text = capsys.readouterr().out
-    assert "2 runs with 16 starts of both sides" in text and "of 24 verdicts 0 are FASTER or SLOWER" in text
-    assert "at most 12 % with 95 % confidence); 24 are SAME (100 %)" in text
+    assert "2 runs with 16 starts of both sides, which are equal." in text
+    assert "throughput: of 8 verdicts 0 are FASTER or SLOWER, and false (0 %; at most 31 % with 95 % confidence)" in text
+    assert "p50: of 8 verdicts" in text and "8 are SAME (100 %)" in text
     assert main(["trials", names[2], "--dose", "5%"]) == 0
     text = capsys.readouterr().out
     (line,) = [line for line in text.splitlines() if line.startswith("| throughput | host_polled + pinned |")]
     assert line.strip("| ").split(" | ")[2:7] == ["4", "0", "4", "0", "0"]
     assert "100 % (40 % to 100 %) | 100 % |" in line, "found, and the power that was stated for it"
-    assert "4 say SLOWER" in text
+    assert "throughput: of 4 verdicts 4 say SLOWER, 0 SAME, 0 UNCLEAR, and 0 are false." in text
     assert main(["trials", names[0], "--dose", "none"]) == 2 and "'none' is not a percentage" in capsys.readouterr().err

@@ -110,6 +110,32 @@ TEST_F(Ab, PointsWithoutTimeAreNamed) {
   EXPECT_EQ(queues, (std::set<std::string>{"gpu_ring", "host_polled"})) << "every variant must be compared";
 }
 
+TEST_F(Ab, OtherExperimentsAreComparedInSlices) {
+  place_.write("s.json", R"({"experiment": "launch", "axes": {"form": ["plain", "graph"], "kernels": 4}})");
+  const Outcome outcome = ab({"--other", executable(), "--starts", "1", "--minutes", "0.05"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  std::map<std::string, std::string> statuses;
+  for (const Json& row : side("b")) statuses[row["params"]["form"]] = row["status"];
+  EXPECT_EQ(statuses.at("plain"), "ok");
+  for (const Json& row : side("a")) {
+    if (row["params"]["form"] != "plain") continue;
+    EXPECT_GT(row["ab"]["slices"].at(0).at("figures").at("kernels_per_second"), 0);
+  }
+}
+
+TEST_F(Ab, KilledSideIsReportedAndItsRowsAreKept) {
+  const std::string out = place_ / "out";
+  const auto process = place_.start({"ab", "s.json", "--device", "cpu", "--out", out, "--starts", "40", "--minutes",
+                                     "2", "--slice", "0.005", "--lead", "0", "--b-axis", "window=128"});
+  ASSERT_TRUE(await([&] { return process->err().find("[1/") != std::string::npos; })) << process->err();
+  const auto sides = processes_naming(out + "/b");
+  ASSERT_EQ(sides.size(), 1u);
+  kill(sides[0], SIGKILL);
+  EXPECT_EQ(process->wait(), 1);
+  EXPECT_NE(process->err().find("ended: killed by signal 9"), std::string::npos) << process->err();
+  EXPECT_FALSE(side("b").empty());
+}
+
 TEST_F(Ab, SideThatExitsIsReported) {
   const Outcome outcome = ab({"--other", "/bin/false"});
   EXPECT_EQ(outcome.code, 1);
@@ -138,6 +164,14 @@ TEST_F(Ab, InvalidComparisonsAreRejected) {
     EXPECT_EQ(outcome.code, 2) << said;
     EXPECT_NE(outcome.err.find(said), std::string::npos) << outcome.err;
     EXPECT_EQ(place_.contents(), Words{"s.json"});
+  }
+}
+
+TEST_F(Ab, SpecWithSearchesIsRejected) {
+  for (const char* spec : {"quick", "capacity"}) {
+    const Outcome outcome = place_.run({"ab", spec, "--device", "cpu", "--other", executable()});
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_NE(outcome.err.find("allowed: a spec of points, without searches"), std::string::npos) << outcome.err;
   }
 }
 

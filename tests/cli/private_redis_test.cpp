@@ -51,7 +51,7 @@ TEST_F(PrivateRedis, EachPointHasItsOwnPersistenceAndCountsTheServersCores) {
     EXPECT_LT(row["cost"]["service_cores"], 8);
   }
   EXPECT_EQ(durable,
-            (std::map<std::string, std::set<bool>>{{"no", {false}}, {"everysec", {true}}, {"always", {true}}}));
+            (std::map<std::string, std::set<bool>>{{"no", {false}}, {"everysec", {false}}, {"always", {true}}}));
   expect_nothing_left();
 }
 

@@ -25,7 +25,7 @@ def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
     if measured.empty:
         return Drawing(NAME, TITLE, "", None, MISSING)
     chosen = choose.main_work(measured)
-    peak, alone = stats.best(stats.eligible(chosen), "variant", RATE).sort_values(RATE), choose.lone(chosen)
+    peak, alone = stats.best(chosen, "variant", RATE).sort_values(RATE), choose.lone(chosen)
     order = list(peak["variant"])
     columns = 1 + bool(len(alone))
     figure, panels = styles.figure(1 + 5 * columns, 1.6 + 0.42 * len(order), columns=columns, sharey=True)

@@ -52,6 +52,29 @@ std::uint64_t difference(std::uint64_t begin, std::uint64_t end) {
   return difference < 0 ? 0 : static_cast<std::uint64_t>(difference);
 }
 
+std::string text_of(const std::filesystem::path& path) {
+  std::ostringstream text;
+  if (std::ifstream file(path); file) text << file.rdbuf();
+  return text.str();
+}
+
+/// Adds the CPU time of the processes that `process` (a folder in /proc) started, and of theirs.
+void add_children(const std::filesystem::path& proc, const std::filesystem::path& process, double& ticks) {
+  std::error_code ended;
+  for (const auto& thread : std::filesystem::directory_iterator(process / "task", ended)) {
+    std::istringstream children(text_of(thread.path() / "children"));
+    for (std::string pid; children >> pid;) {
+      const std::string stat = text_of(proc / pid / "stat");
+      std::istringstream fields(stat.substr(std::min(stat.size(), stat.rfind(')') + 1)));  // after the command's name
+      std::string skipped;
+      for (int i = 0; i < 11; ++i) fields >> skipped;  // state to cmajflt
+      double user = 0, system = 0;
+      if (fields >> user >> system) ticks += user + system;
+      add_children(proc, proc / pid, ticks);
+    }
+  }
+}
+
 double seconds(const timeval& time) {
   return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
 }
@@ -84,9 +107,12 @@ HostReading read_host(const std::filesystem::path& proc) {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);  // all threads, including those that have ended
   const CpuQuota quota = read_cpu_quota(proc / "self");
+  double children_ticks = 0;
+  add_children(proc, proc / "self", children_ticks);
   return {.at_ns = now_ns(),
           .system = parse_proc_stat(text.str()),
           .own_cpu_seconds = seconds(usage.ru_utime) + seconds(usage.ru_stime),
+          .children_cpu_seconds = children_ticks / static_cast<double>(sysconf(_SC_CLK_TCK)),
           .own_voluntary_switches = static_cast<std::uint64_t>(usage.ru_nvcsw),
           .own_involuntary_switches = static_cast<std::uint64_t>(usage.ru_nivcsw),
           .quota = quota,
@@ -102,7 +128,10 @@ HostUse host_use(const HostReading& begin, const HostReading& end) {
   use.quota_cores = end.quota.cores;
   use.periods = difference(begin.throttling.periods, end.throttling.periods);
   use.throttled = difference(begin.throttling.throttled, end.throttling.throttled);
-  if (use.seconds > 0) use.own_cores = std::max(0.0, end.own_cpu_seconds - begin.own_cpu_seconds) / use.seconds;
+  if (use.seconds > 0) {
+    use.own_cores = std::max(0.0, end.own_cpu_seconds - begin.own_cpu_seconds) / use.seconds;
+    use.children_cores = std::max(0.0, end.children_cpu_seconds - begin.children_cpu_seconds) / use.seconds;
+  }
   if (begin.system.context_switches && end.system.context_switches) {
     use.system_switches = difference(*begin.system.context_switches, *end.system.context_switches);
   }

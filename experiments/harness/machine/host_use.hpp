@@ -26,6 +26,7 @@ struct HostReading {
   std::uint64_t at_ns = 0;
   ProcStat system;  ///< empty if there is no /proc/stat
   double own_cpu_seconds = 0;
+  double children_cpu_seconds = 0;  ///< of processes that this one started and their children; 0 if unknown
   std::uint64_t own_voluntary_switches = 0, own_involuntary_switches = 0;
   CpuQuota quota{};
   Throttling throttling{};
@@ -43,6 +44,7 @@ struct HostUse {
   std::vector<Core> cores;
   std::optional<std::size_t> allowed_cores;  ///< cores that this process may use
   double own_cores = 0;                      ///< CPU seconds per second of this process
+  double children_cores = 0;                 ///< the same for processes that this one started: servers, helpers
   std::uint64_t own_voluntary_switches = 0, own_involuntary_switches = 0;
   std::optional<std::uint64_t> system_switches;
   std::optional<double> quota_cores;  ///< CPU seconds per second that control groups allow; none: no limit

@@ -170,7 +170,7 @@ std::optional<std::string> neighbours(const MachineState& state) {
   const HostUse& host = state.host;
   const auto cores = static_cast<double>(host.cores.size());
   if (host.cores.empty() || host.seconds <= 0) return std::nullopt;
-  const double idle = cores - host.busy_cores(), other = host.other_cores() - state.service_cores;
+  const double idle = cores - host.busy_cores(), other = host.other_cores() - host.children_cores - state.service_cores;
   const double error = kDeviations * kTickError * std::sqrt(cores) * kTickSeconds / host.seconds;
   if (idle >= 1 || other <= std::max(kMostOther, error)) return std::nullopt;
   return fmt::format("other processes used {:.2f} cores while only {:.2f} of {} were idle (up to {:.2f} is normal)",

@@ -18,7 +18,7 @@ struct MachineState {
   double period_seconds = 1;
   std::vector<Sample> samples;  ///< in order of time; none without a GPU
   HostUse host;
-  double service_cores = 0;            ///< CPU seconds per second of servers that belong to the measurement
+  double service_cores = 0;            ///< CPU seconds per second of the user's servers that the measurement uses
   double sample_cost_seconds_max = 0;  ///< wall time of the longest sample, including waits for PCIe counters
   double sample_cpu_seconds_max = 0;   ///< CPU time of the most expensive sample
   bool expects_power_cap = false;      ///< the experiment measures the clock that the power cap allows

@@ -17,17 +17,32 @@ struct Chosen {
 /// are too good by chance (Efron, Tweedie's formula and selection bias, 2011), so they do not count as its figures.
 inline bool is_afresh(const Json& row) { return row.contains("afresh"); }
 
-/// Values of one figure of a point, one per repetition.
+/// Values of one figure of a point, one per repetition: those by which the point is chosen, and those measured afresh.
+/// Disturbed values count only while there are no others: leaving the point out would let others win.
 class ChosenValues {
  public:
-  void add(double value, bool afresh) { (afresh ? afresh_ : first_).push_back(value); }
+  void add(double value, bool afresh, bool disturbed) { (afresh ? afresh_ : first_).add(value, disturbed); }
   /// The median that decides which point is the best.
-  double rank() const { return median_of(first_.empty() ? afresh_ : first_); }
+  double rank() const { return median_of((first_.values.empty() ? afresh_ : first_).values); }
   /// The values that count as the point's figure.
-  const std::vector<double>& counted() const { return afresh_.empty() ? first_ : afresh_; }
+  const std::vector<double>& counted() const { return counting().values; }
+  /// Whether these were all disturbed.
+  bool disturbed() const { return counting().disturbed; }
 
  private:
-  std::vector<double> first_, afresh_;
+  struct Kind {
+    void add(double value, bool is_disturbed) {
+      if (is_disturbed && !disturbed && !values.empty()) return;
+      if (!is_disturbed && disturbed) values.clear();
+      disturbed = is_disturbed;
+      values.push_back(value);
+    }
+    std::vector<double> values;
+    bool disturbed = false;
+  };
+  const Kind& counting() const { return afresh_.values.empty() ? first_ : afresh_; }
+
+  Kind first_, afresh_;
 };
 
 }  // namespace feedrate

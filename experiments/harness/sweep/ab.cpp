@@ -8,15 +8,18 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <cstring>
 #include <fstream>
 #include <random>
 #include <sstream>
+#include <thread>
 
 #include "common/error.hpp"
 #include "common/own_executable.hpp"
+#include "experiments/harness/measure/session.hpp"
 #include "experiments/harness/measure/statistics.hpp"
 #include "experiments/harness/say.hpp"
 
@@ -68,7 +71,15 @@ int Side::close() {
   requests_.close();
   answers_.close();
   int status = 0;
-  if (child_ > 0) waitpid(child_, &status, 0);
+  if (child_ > 0) {
+    constexpr auto kPatience = std::chrono::seconds(60), kInterrupted = std::chrono::seconds(5);
+    const auto begin = std::chrono::steady_clock::now();
+    while (waitpid(child_, &status, WNOHANG) == 0) {  // it writes its rows
+      const auto waited = std::chrono::steady_clock::now() - begin;
+      if (waited > (interrupted() ? kInterrupted : kPatience)) kill(child_, SIGKILL);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
   child_ = -1;
   return status;
 }
@@ -84,7 +95,9 @@ void Side::report_end() {
     constexpr std::string_view kProgram = "feedrate: ";
     throw BadInput(fmt::format("side {}: {}", name_, last.substr(last.starts_with(kProgram) ? kProgram.size() : 0)));
   }
-  throw Failure(fmt::format("side {} ended: {} ({})", name_, last.empty() ? "its log is empty" : last, log_.string()));
+  const std::string killed = WIFSIGNALED(status) ? fmt::format("killed by signal {}", WTERMSIG(status)) : "";
+  const std::string why = !killed.empty() ? killed : !last.empty() ? last : "its log is empty";
+  throw Failure(fmt::format("side {} ended: {} ({}; its rows up to then are kept)", name_, why, log_.string()));
 }
 
 Json Side::read() {
@@ -155,10 +168,10 @@ void measure_slices(const AbPlan& plan, const AbCalls& calls) {
   }
 }
 
-double detectable(double deviation, unsigned starts) {
+double detectable(double deviation, unsigned starts, double margin) {
   constexpr double kPower = 0.8416;  // normal quantile of 80 %
   const double t = student_975(starts - 1);
-  return std::expm1((t + kPower) * deviation / std::sqrt(static_cast<double>(starts)));
+  return std::expm1(std::log1p(margin) + (t + kPower) * deviation / std::sqrt(static_cast<double>(starts)));
 }
 
 }  // namespace feedrate

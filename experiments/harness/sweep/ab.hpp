@@ -31,7 +31,8 @@ class Side {
   /// exit code says that its input was invalid, else Failure.
   Json read();
   Json ask(const Json& request) { return write(request), read(); }
-  /// Ends the requests and waits until the process has exited. Returns its wait status, or 0 if it was closed before.
+  /// Ends the requests and waits until the process has exited; kills it if it does not. Returns its wait status, or 0
+  /// if it was closed before.
   int close();
 
  private:
@@ -52,8 +53,8 @@ struct AbPlan {
   double seconds = 0;                 ///< time for all starts together
   std::uint64_t seed = 1;
 };
-/// Number of starts with which the median ratio has an interval of useful width.
-inline constexpr unsigned kLeastStarts = 16;
+/// Number of starts with which the ratio has an interval of useful width, and with which it has one at all.
+inline constexpr unsigned kLeastStarts = 16, kStartsForInterval = 6;
 /// Number of blocks of four slices that each visit to a point measures at least.
 inline constexpr unsigned kLeastBlocks = 2;
 
@@ -79,8 +80,8 @@ struct AbCalls {
 /// disturbance with a period of its own cannot favour one side.
 void measure_slices(const AbPlan&, const AbCalls&);
 
-/// The smallest change, as a share, that is found in 80 % of the cases by a two-sided test of 5 % on the mean of
-/// `starts` log ratios with this standard deviation.
-double detectable(double deviation, unsigned starts);
+/// The smallest change, as a share, that is found in 80 % of the cases to be more than `margin`, by a two-sided test of
+/// 5 % on the mean of `starts` log ratios with this standard deviation.
+double detectable(double deviation, unsigned starts, double margin = 0.01);
 
 }  // namespace feedrate

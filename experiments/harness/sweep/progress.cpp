@@ -51,17 +51,15 @@ class Best final : public Summary {
     const std::optional<Task> task = task_of ? task_of(values) : Task{};
     if (!task) return;
     Point& point = points_[row["params"].dump()];
-    // If a point has only disturbed measurements, show those: leaving the point out would let others win.
-    if (disturbed && !point.disturbed && !point.values.empty()) return;
-    if (!disturbed && point.disturbed) point = {};
-    point.disturbed = disturbed;
     point.task = *task;
     point.variant = info_.variant(values);
     point.at = values;
     cpu_ |= row["params"].value("device", "") == "cpu";
     for (const Figure& figure : info_.entry().figures) {
       if (!figure.headline) continue;
-      if (const auto value = figure_of(row, part_of(figure))) point.values[figure.name].add(*value, is_afresh(row));
+      if (const auto value = figure_of(row, part_of(figure))) {
+        point.values[figure.name].add(*value, is_afresh(row), disturbed);
+      }
     }
   }
 
@@ -97,7 +95,6 @@ class Best final : public Summary {
     Task task;
     std::string variant;
     Values at;
-    bool disturbed = false;                      // in every repetition
     std::map<std::string, ChosenValues> values;  // by figure
   };
   struct Place {
@@ -151,7 +148,7 @@ class Best final : public Summary {
       const auto found = point.values.find(figure.name);
       if (found == point.values.end() || point.task != task) continue;
       const ChosenValues& values = found->second;
-      Place place{point.variant, point.at, values.rank(), estimate_of(values.counted()), point.disturbed};
+      Place place{point.variant, point.at, values.rank(), estimate_of(values.counted()), values.disturbed()};
       const auto [known, fresh] = best.try_emplace(point.variant, place);
       if (fresh) continue;
       place.of = known->second.of + 1;

@@ -1,6 +1,14 @@
 #include "experiments/harness/machine/host_use.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <thread>
 
 namespace feedrate {
 namespace {
@@ -112,6 +120,33 @@ TEST(HostUse, UseOfTheProcessIsKnownWithoutProc) {
   EXPECT_FALSE(use.system_switches);
   EXPECT_GT(use.own_cores, 0);
   EXPECT_DOUBLE_EQ(use.stolen_cores(), 0);
+}
+
+TEST(HostUse, CpuTimeOfChildrenAndTheirChildrenIsKnown) {
+  if (!std::filesystem::exists("/proc/thread-self/children")) {
+    GTEST_SKIP() << "this kernel does not list the children of a process";
+  }
+  const HostReading before = read_host();
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    if (fork() == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      for (volatile bool on = true; on;) {
+      }
+    }
+    pause();
+    _exit(0);
+  }
+  double cores = 0;
+  for (int tries = 0; cores == 0 && tries < 100; ++tries) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    cores = host_use(before, read_host()).children_cores;
+  }
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  EXPECT_GT(cores, 0);
+  EXPECT_LE(cores, 2);
 }
 
 TEST(HostUse, UseIsEmptyForASingleReading) {

@@ -126,6 +126,9 @@ TEST(Disturbances, NeighboursDisturbOnlyIfNoCoreIsIdle) {
   EXPECT_TRUE(disturbances(crowded)[0].excludes);
   EXPECT_EQ(disturbed(with_neighbours(1, 1.5, 0, 10)), "") << "there are idle cores";
   EXPECT_EQ(disturbed(with_neighbours(1, 0.05, 1)), "") << "the server belongs to the measurement";
+  MachineState helped = with_neighbours(1, 1.5);
+  helped.host.children_cores = 1.45;
+  EXPECT_EQ(disturbed(helped), "") << "processes that this one started belong to the measurement";
 }
 
 TEST(Disturbances, NeighboursWithinTheErrorOfTicksAreNotReported) {

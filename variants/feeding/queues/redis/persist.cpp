@@ -1,3 +1,6 @@
+#include <chrono>
+#include <thread>
+
 #include "common/error.hpp"
 #include "variants/feeding/queues/redis/queue.hpp"
 
@@ -18,7 +21,7 @@ bool persist(redis::Connection& connection, bool shared, const std::string& aof)
           fmt::format("--aof {}: only a private server can be set; the persistence of this one is its own", aof));
     }
     try {
-      return setting(connection, "appendonly") == "yes";
+      return setting(connection, "appendonly") == "yes" && setting(connection, "appendfsync") == "always";
     } catch (const Failure&) {  // a managed server may forbid CONFIG
       return false;
     }
@@ -27,7 +30,14 @@ bool persist(redis::Connection& connection, bool shared, const std::string& aof)
   if (aof != "no" && setting(connection, "appendfsync") != aof)
     connection.command({"CONFIG", "SET", "appendfsync", aof});
   if (setting(connection, "appendonly") != wanted) connection.command({"CONFIG", "SET", "appendonly", wanted});
-  return aof != "no";
+  // The server writes the file's first part in a child process; until then nothing is appended.
+  const auto rewriting = [&] {
+    const auto info = connection.command({"INFO", "persistence"});
+    const std::string_view said = redis::text(*info);
+    return said.find("aof_rewrite_in_progress:1") != said.npos || said.find("aof_rewrite_scheduled:1") != said.npos;
+  };
+  while (aof != "no" && rewriting()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return aof == "always";
 }
 
 }  // namespace feedrate::redis_queue

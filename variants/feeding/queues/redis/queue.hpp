@@ -29,8 +29,9 @@
 ///       void done(Connection&, ids), answer(Connection&, const redisReply&)
 namespace feedrate::redis_queue {
 
-/// Sets how a private server persists its data. Returns whether the server, private or not, has an append-only file.
-/// Throws Failure if the server is not ours to set.
+/// Sets how a private server persists its data. Returns whether the server, private or not, writes each message to its
+/// append-only file before it replies; with a file that is synced every second, a crash may lose a second. Throws
+/// Failure if the server is not ours to set.
 bool persist(redis::Connection&, bool shared, const std::string& aof);
 
 template <class Dialect>
