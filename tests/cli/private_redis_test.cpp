@@ -39,7 +39,7 @@ TEST_F(PrivateRedis, ServerEndsWithARun) {
 
 TEST_F(PrivateRedis, EachPointHasItsOwnPersistenceAndCountsTheServersCores) {
   place_.write("s.json", R"({"axes": {"queue": ["redis_list", "redis_stream"], "payload": 64, "window": 16, "batch": 8,
-                             "aof": ["no", "everysec", "always"]}, "run": {"seconds": 0.1, "warmup": 0}})");
+                             "aof": ["no", "everysec", "always"]}, "run": {"messages": 300, "warmup": 0}})");
   const Outcome outcome = place_.run({"sweep", "s.json", "--device", "cpu", "--out", "out"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(place_.run({"validate", "out/rows.jsonl"}).code, 0);
