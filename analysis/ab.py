@@ -117,7 +117,7 @@ def match(
     axes = list(dict.fromkeys([*a.axes, *b.axes]))
     every = [[_by_point(run.folder, results, axes) for results in run.shared[name]] for run in runs]
     numbers = sorted({number for sides in every for side in sides for number in side})
-    settings = {number: [_settings(side.get(number), axes) for side in every[0]] for number in numbers}
+    settings = {number: [_settings(every, place, number, axes) for place in (0, 1)] for number in numbers}
     both = [one for one in settings.values() if all(one)]
     differing = [axis for axis in axes if any(one[0][axis] != one[1][axis] for one in both)]
     metrics, found, one_sided = metrics_of(a, b), [], []
@@ -155,7 +155,8 @@ def match(
 def _slices(tabled: Sequence[Sequence[pd.DataFrame]], keys: Sequence[str]) -> dict:
     """The number of `slices` of a point, and for each side the share that is `unused`: of its slices, those without any
     figure, or of the starts of either side, those in which it has none, whichever is more."""
-    sides = [pd.concat(run[place].assign(run=n) for n, run in enumerate(tabled)) for place in (0, 1)]
+    numbered = [[run[place].assign(run=n) for n, run in enumerate(tabled)] for place in (0, 1)]
+    sides = [pd.concat([one for one in runs if len(one)] or runs) for runs in numbered]
     known = [side[side[list(keys)].notna().any(axis=1)] for side in sides]
     started = {pair for side in sides for pair in zip(side["run"], side["start"])}
     unused = []
@@ -200,9 +201,10 @@ def _by_point(folder: str, results: Results, axes: Sequence[str]) -> dict[int, l
     return found
 
 
-def _settings(rows: list[dict] | None, axes: Sequence[str]) -> dict:
-    """The axes of a point on one side; empty if it was not measured there."""
-    return {axis: rows[0][axis] for axis in axes} if rows else {}
+def _settings(runs: Sequence[Sequence[dict[int, list[dict]]]], place: int, number: int, axes: Sequence[str]) -> dict:
+    """The axes of a point on one side, from the first run that measured it there; empty if none did."""
+    row = next((run[place][number][0] for run in runs if number in run[place]), None)
+    return {axis: row[axis] for axis in axes} if row else {}
 
 
 def _point(a: Results, settings: Sequence[dict], differing: Sequence[str]) -> dict:
@@ -256,7 +258,7 @@ def _counted_sentence(matched: pd.DataFrame, one_sided: pd.DataFrame) -> str:
 
 
 def _unused_sentences(a: Results, matched: pd.DataFrame, shown: list[str]) -> list[str]:
-    """A sentence for each point of which a side has slices without a figure."""
+    """A sentence for each point where some slices of a side have no figure."""
     return [
         f"{point_name(a, point, shown)}: {units.percent(point['unused'][0])} of A's slices or starts and "
         f"{units.percent(point['unused'][1])} of B's have no figure and are not used."

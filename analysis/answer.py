@@ -77,7 +77,7 @@ def _answered(results: Results, questions: Sequence[Question]) -> list[tuple[Que
 
 
 def absent(results: Results) -> str:
-    """The members of the variants' axes that the catalogue lists and of which no row counts; empty if all competed."""
+    """A line that names the members in the catalogue that have no row that counts; empty if all competed."""
     names = []
     for axis in results.experiment.variant:
         members = results.experiment.members.get(axis, [])

@@ -233,7 +233,7 @@ def _add_comparisons(commands) -> None:
         "power",
         help="estimate the smallest change that a comparison can detect, from the spread of measured rows",
         description="Reports for each metric the smallest change of one point among many that is found in 80 %% of the "
-        "cases with 3, 5, 10, 20 and 30 pairs, repetitions or runs per side. Several runs of one revision also give "
+        "cases with 3, 5, 10, 20 and 30 repetitions per side. Several runs of one revision also give "
         "the noise between runs.",
     )
     command.add_argument(

@@ -44,7 +44,8 @@ def trials_text(folders: Sequence[str], margins: Margins, dose: float = 0.0) -> 
     fewest, most = int(judged["starts"].min()), int(judged["starts"].max())
     starts = f"{most}" if fewest == most else f"{fewest} to {most}"
     note = (
-        f"{len(runs)} run{'s' * (len(runs) > 1)} with {starts} starts of both sides, {_truth(dose)}. {' '.join(_outcome(metric, judged, margins, dose) for metric in metrics)} “Starts differ "
+        f"{len(runs)} run{'s' * (len(runs) > 1)} with {starts} starts of both sides. {_truth(dose)} "
+        f"{' '.join(_outcome(metric, judged, margins, dose) for metric in metrics)} “Starts differ "
         "by”: the standard deviation of the log ratio between starts, at the median point. “Finds”: the smallest change of "
         f"one point among {POINTS} that is found in {units.percent(power.USUAL)} of the cases to be more than "
         f"{units.percent(margins.changed)}, at the median point. {'; '.join(environments)}"
@@ -53,7 +54,7 @@ def trials_text(folders: Sequence[str], margins: Margins, dose: float = 0.0) -> 
 
 
 def _truth(dose: float) -> str:
-    return f"of which B is worse by {units.percent(dose)}" if dose else "which are equal"
+    return f"Side B is worse by {units.percent(dose)}." if dose else "The sides are equal."
 
 
 def _name(metric: Metric) -> str:

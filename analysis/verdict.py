@@ -62,7 +62,7 @@ class Ratio:
     verdict: str = ""
     error: float = float("nan")  # standard error of the log ratio, as used for verdicts
     freedom: float = float("nan")  # degrees of freedom of that error
-    spread: float = float("nan")  # variance of the log ratio of a single repetition (or run, or pair)
+    spread: float = float("nan")  # variance of the log ratio of a single repetition, start or run
 
     def __str__(self) -> str:
         if np.isnan(self.low):

@@ -2,7 +2,6 @@
 #include <iostream>
 #include <memory>
 
-#include "common/clock.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/folder.hpp"
 #include "experiments/cli/options.hpp"
@@ -61,7 +60,7 @@ class SideProcess {
   Json measure(const Json& request) {
     const Resolution& point = points_.at(request.at("point"));
     const unsigned start = request.at("start");
-    if (cell_.empty()) begin_ns_ = now_ns();
+    if (cell_.empty()) began_ = CellStart{};
     visit_ = request;
     const auto number = static_cast<unsigned>(cell_.slices().size());
     Measurement measured;
@@ -75,7 +74,7 @@ class SideProcess {
   Json end(const Json& request) {
     const SlicedCell cell = std::exchange(cell_, {});
     if (cell.empty()) return {{"shown", "not measured"}};
-    Json row = session_->cell_row(points_.at(request.at("point")), request.at("start"), cell.total(), begin_ns_);
+    Json row = session_->cell_row(points_.at(request.at("point")), request.at("start"), cell.total(), began_);
     label(request, row);
     row["ab"]["slices"] = cell.slices();
     results_.write(row);
@@ -95,18 +94,18 @@ class SideProcess {
   std::vector<Resolution> points_;
   Results results_;
   SlicedCell cell_;  // of the current visit
+  CellStart began_;  // of its first slice
   Json visit_;       // its last request
-  std::uint64_t begin_ns_ = 0;
 };
 
 int ab_side(SideOptions& options, CLI::App& command, const std::vector<std::string>& arguments) {
   const Spec spec = options.folder.load(options.common, command);
-  RunSettings& run = options.common.run;
-  // Costs of rows that slices do not need.
-  run.no_stages = !spec.info->entry().unused_options.contains("no-stages");
-  run.watch_gpu = run.extend_warmup = run.compare_with_generator = false;
-  run.keep_disturbed = true;  // the estimate is robust, and every slice counts
-  return SideProcess(options, spec, options.common.session(spec.info->name(), arguments)).run();
+  auto session = options.common.session(spec.info->name(), arguments);
+  RunSettings slice = brief(session->settings());
+  slice.watch_gpu = false;
+  slice.keep_disturbed = true;  // the estimate is robust, and every slice counts
+  session->exchange_settings(slice);
+  return SideProcess(options, spec, std::move(session)).run();
 }
 
 }  // namespace
@@ -115,7 +114,7 @@ void add_ab_side(Program& program) {
   auto options = std::make_shared<SideOptions>();
   CLI::App* command =
       program.app.add_subcommand("ab-side", "one side of `ab`; reads requests for slices from stdin")->group("");
-  options->folder.add(*command, "quick");
+  options->folder.add(*command, "ab");
   options->common.add(*command);
   program.on_choice(*command, [options, command, &program] { return ab_side(*options, *command, program.arguments); });
 }

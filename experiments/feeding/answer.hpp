@@ -52,7 +52,7 @@ class Answer final : public Summary {
   Category best(const std::string& name, std::size_t payload) const;
 
   ExperimentInfo info_{"feeding"};
-  /// A line that names the queues and transfers of which no row counts; empty if there are none.
+  /// A line that names the queues and transfers that have no row that counts; empty if all have one.
   std::string absent_text() const;
 
   std::map<std::string, Measured> points_;  // keyed by parameters

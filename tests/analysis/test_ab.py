@@ -218,6 +218,17 @@ def test_several_runs_are_combined(folder, tmp_path, capsys):
     assert "Each of the 3 runs has its own ratio" in text and (tmp_path / "0/ab.md").is_file()
 
 
+def test_point_that_the_first_run_lacks_is_judged_from_the_others(folder, tmp_path, capsys):
+    names = []
+    for run, count in enumerate((3, 4, 4, 4)):
+        for name, some in zip("ab", sides(seed=2 * run)):
+            folder([row for row in some if row["ab"]["point"] < count], name=f"{run}/{name}")
+        names.append(str(tmp_path / str(run)))
+    assert main(["ab", *names]) == 0
+    text = capsys.readouterr().out
+    assert "throughput: 0 FASTER, 1 SLOWER, 3 SAME" in text and "4 points, 48 to 64 starts of both sides" in text
+
+
 def test_slices_that_failed_are_not_used(ab):
     before, after = sides()
     for row in before[:2]:
@@ -287,7 +298,7 @@ def test_trials_count_false_verdicts_of_equal_sides_and_found_doses(folder, tmp_
         names.append(str(tmp_path / str(run)))
     assert main(["trials", *names[:2]]) == 0
     text = capsys.readouterr().out
-    assert "2 runs with 16 starts of both sides, which are equal." in text
+    assert "2 runs with 16 starts of both sides. The sides are equal." in text
     assert "throughput: of 8 verdicts 0 are FASTER or SLOWER, and false (0 %; at most 31 % with 95 % confidence)" in text
     assert "p50: of 8 verdicts" in text and "8 are SAME (100 %)" in text
     assert main(["trials", names[2], "--dose", "5%"]) == 0

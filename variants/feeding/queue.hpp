@@ -63,7 +63,7 @@ class Queue {
   virtual void check() {}
   virtual Cost cost() const = 0;
   virtual Choices choices() const { return {}; }
-  /// Whether accepted messages survive the end of this process and a crash of whatever holds them.
+  /// Whether accepted messages survive the end of this process and a crash of the server that holds them.
   virtual bool durable() const { return false; }
 };
 

@@ -172,26 +172,24 @@ Measurement Session::measure(const Resolution& cell, const Repetition& repetitio
 }
 
 Json Session::cell_row(const Resolution& cell, unsigned repetition, Measurement measured,
-                       std::uint64_t begin_ns) const {
+                       const CellStart& start) const {
   const Json params = info_.axes().params(cell.values);
   Json made = row("cell", params, params, repetition);
   if (limits_.rounds() != 0) made["limit_rounds"] = limits_.rounds();
   set_bounds(info_.entry().figures, limits_.values(), measured);
   put(measured, made);
-  made["time"]["duration_seconds"] = static_cast<double>(now_ns() - begin_ns) / 1e9;
+  made["time"]["started"] = start.text;
+  made["time"]["duration_seconds"] = static_cast<double>(now_ns() - start.ns) / 1e9;
   return made;
 }
 
 Json Session::run_cell(const Resolution& cell, unsigned repetition, CellTimeline* timeline) {
   if (cell.impossible.empty()) limits_.read_if_due();
-  const auto begin = now_ns();
-  const std::string started = utc_now();
+  const CellStart start;
   const NvtxRange cell_range(
       fmt::format("cell {} {}", info_.variant(cell.values), row_id(info_.axes().params(cell.values), repetition)));
   const NvtxRange repetition_range(fmt::format("repetition {}", repetition));
-  Json made = cell_row(cell, repetition, measure(cell, {repetition, timeline}), begin);
-  made["time"]["started"] = started;
-  return made;
+  return cell_row(cell, repetition, measure(cell, {repetition, timeline}), start);
 }
 
 Captured::~Captured() {

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/clock.hpp"
 #include "common/device/device.hpp"
 #include "common/limits/limit_list.hpp"
 #include "experiments/harness/json.hpp"
@@ -49,6 +50,12 @@ class LimitReadings {
 
 /// The scope in the format of rows and the catalogue.
 Json to_json(const Scope&);
+
+/// When the measurement of a cell began.
+struct CellStart {
+  std::uint64_t ns = now_ns();
+  std::string text = utc_now();
+};
 
 /// One invocation: an experiment on a device, the services that its points need, the limits after they are measured,
 /// and the rows of the measurements.
@@ -96,8 +103,8 @@ class Session {
   const std::string& run_id() const { return run_id_; }
   /// Measures a resolved point once. Errors inside the cell are part of the result.
   Measurement measure(const Resolution&, const Repetition&);
-  /// The row of a cell whose measurement began at `begin_ns` and has ended now.
-  Json cell_row(const Resolution&, unsigned repetition, Measurement, std::uint64_t begin_ns) const;
+  /// The row of a cell whose measurement has ended now.
+  Json cell_row(const Resolution&, unsigned repetition, Measurement, const CellStart&) const;
   /// Measures a resolved point once and returns its row; never throws for an error inside the cell.
   Json run_cell(const Resolution&, unsigned repetition, CellTimeline* timeline = nullptr);
   /// The row of a cell that never returned. May be called from a thread other than the hung one.

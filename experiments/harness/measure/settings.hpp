@@ -40,6 +40,13 @@ struct RunSettings {
 /// A warm-up that does not become steady ends after this many times the requested length.
 inline constexpr unsigned kMaxWarmups = 5;
 
+/// The settings for one of many short measurements, without what only a full row needs.
+inline RunSettings brief(RunSettings settings) {
+  settings.no_stages = true;
+  settings.extend_warmup = settings.compare_with_generator = false;
+  return settings;
+}
+
 /// Kinds of settings, with their bounds.
 struct SecondsOption {
   double most, least = 0;

@@ -229,7 +229,7 @@ void measure_chosen(Session& session, const Summary& answer, Rounds& rounds) {
   const RunSettings& settings = session.settings();
   const unsigned most =
       std::max(settings.repetitions, settings.precision.wanted ? settings.precision.max_repetitions : 0);
-  say("measuring the best of several points afresh: {} points\n", points.size());
+  say("measuring the best of several points afresh: {}\n", points.size());
   rounds.measure(points, 2 * most, "", of);
 }
 

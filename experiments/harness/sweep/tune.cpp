@@ -135,15 +135,12 @@ Json Tuner::measure(const Search& search, const Resolution& cell, unsigned rung,
   identity["search"] = fmt::format("{} {}", search.goal, rung);
   const std::string id = row_id(identity, times);
   if (const auto known = earlier_.find(id); known != earlier_.end()) return known->second;
-  RunSettings brief = session_.settings();
-  brief.seconds = kShortest * (1u << rung);
-  brief.warmup_seconds = kShortestWarmup;
-  brief.messages = 0;
-  brief.extend_warmup = false;
-  brief.no_stages = true;
-  brief.compare_with_generator = false;
-  brief.longest_pass_seconds = std::max(kLongestPass * search.seconds, 5 * brief.seconds);
-  const RunSettings usual = session_.exchange_settings(brief);
+  RunSettings settings = brief(session_.settings());
+  settings.seconds = kShortest * (1u << rung);
+  settings.warmup_seconds = kShortestWarmup;
+  settings.messages = 0;
+  settings.longest_pass_seconds = std::max(kLongestPass * search.seconds, 5 * settings.seconds);
+  const RunSettings usual = session_.exchange_settings(settings);
   const Json mark{
       {"variant", session_.info().variant(cell.values)}, {"goal", search.goal}, {"rung", rung}, {"try", number}};
   Json row = results_.measure(session_, cell, 0, restart_, [&](Json& made) {

@@ -106,7 +106,7 @@ TEST(Disturbances, ExhaustedQuotaIsReported) {
   EXPECT_EQ(to_json(state)["host"]["quota"], (Json{{"cores", 0.5}, {"periods", 20}, {"throttled", 7}}));
 }
 
-/// A host of 16 cores, of which this process uses 15 and others the given number.
+/// A host with 16 cores: this process uses 15, and other processes use the given number.
 MachineState with_neighbours(double seconds, double other, double service_cores = 0, double own = 15) {
   MachineState state;
   state.host.seconds = seconds;

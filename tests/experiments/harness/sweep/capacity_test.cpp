@@ -77,8 +77,8 @@ TEST(RateTest, EarlyMissesDoNotDecide) {
   EXPECT_EQ(verdict({{30, true}, {2, false}}), verdict({{2, false}, {30, true}})) << "the order must not matter";
 }
 
-/// Number of rates, out of 2000, that have the verdict `wanted` after any of `tries` tries, each of which meets the
-/// bound with this probability.
+/// Each of 2000 rates gets `tries` tries, and a try meets the bound with this probability. Returns how many rates have
+/// the verdict `wanted` after any of their tries.
 unsigned ever(Verdict wanted, double probability, unsigned tries) {
   std::mt19937_64 random(1);
   std::bernoulli_distribution keeps(probability);
@@ -225,7 +225,7 @@ TEST(Capacity, HalfOfTheTriesAreNotEnough) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     sustained += search([](double) { return 0.5; }, seed, settings).low != 0 ? 1 : 0;
   }
-  EXPECT_LE(sustained, 4) << "of 200 searches, each of which tests several rates";
+  EXPECT_LE(sustained, 4) << "of 200 searches with several rates each";
 }
 
 TEST(Capacity, FirstTwoMissesOfARateDoNotMoveTheAnswer) {

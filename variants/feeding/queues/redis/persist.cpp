@@ -7,6 +7,8 @@
 namespace feedrate::redis_queue {
 namespace {
 
+constexpr std::chrono::seconds kLongestRewrite{30};
+
 std::string setting(redis::Connection& connection, const char* name) {
   const auto reply = connection.command({"CONFIG", "GET", name});
   return reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 ? std::string(redis::text(*reply->element[1])) : "";
@@ -36,7 +38,14 @@ bool persist(redis::Connection& connection, bool shared, const std::string& aof)
     const std::string_view said = redis::text(*info);
     return said.find("aof_rewrite_in_progress:1") != said.npos || said.find("aof_rewrite_scheduled:1") != said.npos;
   };
-  while (aof != "no" && rewriting()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const auto deadline = std::chrono::steady_clock::now() + kLongestRewrite;
+  while (aof != "no" && rewriting()) {
+    if (std::chrono::steady_clock::now() > deadline) {
+      throw Failure(fmt::format("--aof {}: the server has not begun its append-only file after {} s", aof,
+                                kLongestRewrite.count()));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
   return aof == "always";
 }
 
