@@ -17,9 +17,9 @@ const LinearRegistration registered(
                    .measured = "H200, linear fp32, rows 65536, in_features 512, out_features 512, pass backward "
                                "weight: 19.0 T/s, 6.76 times warp_reduced, 0.418 of the best library",
                    .design = "rows=65536 in-features=512 out-features=512 pass=backward_weight"},
-                  {.forward = "warp_tiles",
-                   .input = "warp_tiles",
-                   .weight = "warp_tiles",
+                  {.forward = "async_copies",
+                   .input = "async_copies",
+                   .weight = "async_copies",
                    .weight_splits = 8,
                    .bias = sum_columns_by_blocks},
                   {Element::fp32}));
