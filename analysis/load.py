@@ -95,13 +95,20 @@ def load_all(directories: Iterable[str | Path], argument: str = "DIR") -> dict[s
     return {name: _results(known, name, paths, some, notes if name == first else []) for name, some in measured.items()}
 
 
+LEAST_AFRESH = 2  # a single repetition has no interval
+
+
 def without_choosing_rows(cells: pd.DataFrame, axes: list[str]) -> pd.DataFrame:
     """The cells without those by which a point was chosen as the best, if the point was then measured afresh: they are
-    too good by chance."""
+    too good by chance. If that was interrupted after fewer than LEAST_AFRESH repetitions, all of the point's cells count
+    alike, and its figure is as good as if it had not been measured afresh."""
     if cells["afresh_of"].isna().all():
         return cells
     groups = cells.groupby(["directory", *axes], sort=False, dropna=False)["afresh_of"]
-    return cells[cells["afresh_of"].notna() | (groups.transform("count") == 0)]
+    afresh = groups.transform("count")
+    enough = afresh >= (groups.transform("size") - afresh).clip(upper=LEAST_AFRESH)
+    cells = cells.assign(afresh_of=cells["afresh_of"].where(enough))
+    return cells[cells["afresh_of"].notna() | ~enough]
 
 
 def _is_measured(row: dict) -> bool:

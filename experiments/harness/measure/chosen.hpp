@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <vector>
 
 #include "experiments/harness/json.hpp"
@@ -21,10 +22,13 @@ inline bool is_afresh(const Json& row) { return row.contains("afresh"); }
 /// Disturbed values count only while there are no others: leaving the point out would let others win.
 class ChosenValues {
  public:
-  void add(double value, bool afresh, bool disturbed) { (afresh ? afresh_ : first_).add(value, disturbed); }
+  void add(double value, bool afresh, bool disturbed) {
+    (afresh ? afresh_ : first_).add(value, disturbed);
+    all_.add(value, disturbed);
+  }
   /// The median that decides which point is the best.
   double rank() const { return median_of((first_.values.empty() ? afresh_ : first_).values); }
-  /// The values that count as the point's figure.
+  /// The values that count as the point's figure: those measured afresh, or all if these were interrupted early.
   const std::vector<double>& counted() const { return counting().values; }
   /// Whether these were all disturbed.
   bool disturbed() const { return counting().disturbed; }
@@ -40,9 +44,12 @@ class ChosenValues {
     std::vector<double> values;
     bool disturbed = false;
   };
-  const Kind& counting() const { return afresh_.values.empty() ? first_ : afresh_; }
+  static constexpr std::size_t kLeastAfresh = 2;  // a single value has no interval
+  const Kind& counting() const {
+    return afresh_.values.size() >= std::min(kLeastAfresh, first_.values.size()) ? afresh_ : all_;
+  }
 
-  Kind first_, afresh_;
+  Kind first_, afresh_, all_;
 };
 
 }  // namespace feedrate

@@ -128,7 +128,7 @@ void Results::supervise(Session& session, const Resolution& cell, unsigned repet
   // A phase counted in messages may take any amount of time: the load's own watchdog fires only if no results arrive.
   const double phases = settings.messages != 0
                             ? kLongestByMessages
-                            : kLongestPhase * settings.seconds + kMaxWarmups * settings.warmup_seconds;
+                            : kLongestPhase * settings.seconds + 2 * kMaxWarmups * settings.warmup_seconds;
   const double longest = phases + 3 * settings.watchdog_seconds + kUnstoppableSeconds;
   const Deadman deadman(longest, [&] {
     Json hung = session.hung_row(cell, repetition, fmt::format("hung: could not be stopped within {:.0f} s", longest));

@@ -7,6 +7,7 @@
 #include <random>
 #include <set>
 
+#include "common/clock.hpp"
 #include "common/error.hpp"
 #include "common/threads/threads.hpp"
 #include "common/units.hpp"
@@ -18,7 +19,7 @@
 namespace feedrate {
 namespace {
 
-constexpr double kSetUpSeconds = 0.1;  // per cell, for the estimate
+constexpr double kSetUpSeconds = 0.1;  // per cell, for the estimate; checks and comparisons of a cell come on top
 
 struct Cell {
   Resolution resolution;
@@ -78,7 +79,7 @@ void print_plan(const std::string& name, const std::vector<Resolution>& points, 
   text += fmt::format("{} cells = {} points × {} repetitions", all, count, settings.repetitions);
   if (impossible != 0) text += fmt::format("; {} points are impossible on this machine", impossible);
   if (done != 0) text += fmt::format("; {} cells are done, {} remain", done, all - done);
-  say("{}\n", wrapped(fmt::format("{}; about {:.0f} s", text, seconds)));
+  say("{}\n", wrapped(fmt::format("{}; at least {:.0f} s", text, seconds)));
 }
 
 /// Number of failed cells, and the reason for the first failure.
@@ -152,7 +153,7 @@ class Rounds {
     const ExperimentInfo& info = session_.info();
     const Labels labels(info, points);
     Progress progress(info, points.size() * settings.repetitions - count_done(points, first_repetition),
-                      settings.seconds + settings.warmup_seconds + kSetUpSeconds);
+                      seconds_per_cell());
     for (unsigned repetition = first_repetition, left = 1; left != 0 && !interrupted(); ++repetition) {
       left = 0;
       for (const Cell& cell : round_of(info, points, settings, repetition)) {
@@ -166,7 +167,10 @@ class Rounds {
         progress.before(labels.of(cell.resolution.values));
         const bool profiled = profiled_id == cell.id;
         if (profiled) session_.device().profile(true);
+        const std::uint64_t began = now_ns();
         Json row = results_.measure(session_, cell.resolution, cell.repetition, options_.restart);
+        seconds_ += 1e-9 * static_cast<double>(now_ns() - began);
+        ++cells_;
         if (profiled) session_.device().profile(false);
         if (interrupted() && row["status"] != "ok") break;  // interrupted; the next run measures this cell
         if (chosen != of.end()) row["afresh"] = {{"of", chosen->second}};
@@ -190,6 +194,12 @@ class Rounds {
     return count;
   }
   const Failures& failures() const { return failures_; }
+  /// The mean of the cells so far; before the first one, an estimate.
+  double seconds_per_cell() const {
+    const RunSettings& settings = session_.settings();
+    return cells_ != 0 ? seconds_ / static_cast<double>(cells_)
+                       : settings.seconds + settings.warmup_seconds + kSetUpSeconds;
+  }
 
  private:
   Repeats& repeats(const std::string& params, bool afresh) {
@@ -203,6 +213,8 @@ class Rounds {
   Summary& answer_;
   std::set<std::string> done_;  // ids
   Failures failures_;
+  double seconds_ = 0;     // spent on cells
+  std::size_t cells_ = 0;  // measured here
   std::map<std::pair<std::string, bool>, Repeats> repeats_;
 };
 
@@ -227,10 +239,13 @@ void measure_chosen(Session& session, const Summary& answer, Rounds& rounds) {
   if (chosen.empty()) return;
   const auto [points, of] = distinct_chosen(chosen, session);
   const RunSettings& settings = session.settings();
-  const unsigned most =
-      std::max(settings.repetitions, settings.precision.wanted ? settings.precision.max_repetitions : 0);
-  say("measuring the best of several points afresh: {}\n", points.size());
-  rounds.measure(points, 2 * most, "", of);
+  const unsigned first =
+      2 * std::max(settings.repetitions, settings.precision.wanted ? settings.precision.max_repetitions : 0);
+  const std::size_t all = points.size() * settings.repetitions, done = rounds.count_done(points, first);
+  say("measuring the best of several points afresh: {} points, {} cells; about {:.0f} s\n", points.size(), all - done,
+      rounds.seconds_per_cell() * static_cast<double>(all - done));
+  rounds.measure(points, first, "", of);
+  if (interrupted()) say("interrupted: {} of {} cells measured afresh\n", rounds.count_done(points, first), all);
 }
 
 }  // namespace
@@ -282,9 +297,10 @@ int run_sweep(Session& session, const Spec& spec, Results& results, const SweepO
     if (!interrupted() && !options.found.empty()) write_whole(options.found, spec_of_points(spec, points));
   }
   rounds.measure(points, 0, profiled_id, of);
-  if (!interrupted()) measure_chosen(session, *answer, rounds);
+  const bool complete = !interrupted();
+  if (complete) measure_chosen(session, *answer, rounds);
   results.end(session);
-  if (interrupted()) {
+  if (!complete) {
     // The result of a search is measured like a point.
     const std::size_t all = std::max(points.size(), spec.points.size() + searches.size()) * settings.repetitions;
     say("interrupted: {} of {} cells measured\n", rounds.count_done(points, 0), all);
