@@ -36,7 +36,6 @@ ALLOWED = {
     },
     "experiments/kernels/results.md": {
         "an H200 (700 W)": "data sheet",
-        "was measured for 0.3 s": "setting",
         "a launch, 2 to 5 %": "prediction",
         "85 % of the memory's rate with 128 rows": "prediction",
         "| 1 % less time |": "prediction",

@@ -38,8 +38,8 @@ const LinearRegistration registered(
          .reason = "the sums of the columns read memory with all SMs instead of a few warps, still in a fixed order",
          .prediction =
              "20 times atomic_free, 55 % of the library; the gradient of the bias at 80 % of the memory's rate",
-         .measured = "H200, linear fp32, rows 4096, in_features 1024, out_features 1024: 20.2 T/s, 16.6 times "
-                     "atomic_free, 0.444 of the best library",
+         .measured = "H200, linear fp32, rows 4096, in_features 1024, out_features 1024: 30.8 T/s, 25.4 times "
+                     "atomic_free, 0.679 of the best library",
          .design = "rows=8192 in-features=4096 out-features=4096"},
         {.forward = "async_copies", .input = "async_copies", .weight = "async_copies", .bias = sum_columns_by_blocks},
         {Element::fp32}));
