@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <limits>
+#include <random>
 #include <set>
 #include <vector>
 
@@ -278,6 +280,27 @@ TEST(FmaChain, ResultOfAnotherMessageIsWrongForAnyChainLength) {
     EXPECT_FALSE(chain->matches(1, 8, kPayload, slots.results)) << flops;
     std::memcpy(slots.changeable.payload(0), slots.messages.payload(0), kPayload);
     EXPECT_FALSE(chain->matches(1, 8, kPayload, slots.results)) << "the unchanged payload, " << flops;
+  }
+}
+
+TEST(FmaChain, ReferenceRoundsLikeTheChain) {
+  std::mt19937 random(3);
+  for (const double flops : {0.5, 1.0, 1.5, 777.5, 30000.0, 65536.0}) {
+    const auto chain = Workloads::instance().get("--workload", "fma_chain").make({{"flops-per-byte", flops}});
+    // Random floats, and those that pass 2 with their last bit set or not.
+    std::vector<float> values{1, std::nextafter(1.0F, 2.0F), std::nextafter(2.0F, 1.0F), 1.5F, 0.5F, 2.5F, -7};
+    for (unsigned i = 0; i < 9; ++i) values.push_back(std::uniform_real_distribution<float>(1, 2)(random));
+    for (unsigned i = 0; i < 16; ++i) values.push_back(2 - static_cast<float>(i) * 0x1p-23F - 0x1p-5F);
+    std::vector<float> results(values.size());
+    const std::size_t bytes = values.size() * sizeof(float);
+    chain->reference(reinterpret_cast<const std::byte*>(values.data()), bytes,
+                     reinterpret_cast<std::byte*>(results.data()));
+    const auto steps = std::lround(flops * 2);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      float x = values[i];
+      for (long s = 0; s < steps; ++s) x = std::fma(-1.0F, x, s % 2 == 0 ? 3.0F : 3.0F + 0x1p-18F);
+      EXPECT_EQ(results[i], x) << values[i] << " after " << steps;
+    }
   }
 }
 
