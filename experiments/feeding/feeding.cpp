@@ -39,15 +39,23 @@ std::uint64_t payload_seed(std::uint64_t seed, unsigned repetition) { return mix
 
 const QueueEntry& queue_of(const Point& point) { return Queues::instance().get("--queue", point.queue); }
 
-/// Runs untimed load until the rate is steady, for at most kMaxWarmups times the requested seconds. An open load
-/// repeats its arrivals.
+/// Runs untimed load until the rate is steady, for at most kMaxWarmups times the requested seconds; a closed load whose
+/// rate certainly changes even then gets as much time again. An open load repeats its arrivals.
 PassResult warm_up(Load& load, const Point& point, const RunSettings& settings, const Schedule& arrivals) {
   PassResult warmup;
   const unsigned times = settings.extend_warmup ? kMaxWarmups : 1;
   // An open load at a low rate may have no message due during the warm-up.
   if (settings.warmup_seconds <= 0 || (is_open(point) && arrivals.size() == 0)) return warmup;
   const NvtxRange range("warm-up");
-  if (!is_open(point)) return load.run({.seconds = times * settings.warmup_seconds, .until_steady = true});
+  if (!is_open(point)) {
+    const auto run = [&] { return load.run({.seconds = times * settings.warmup_seconds, .until_steady = true}); };
+    warmup = run();
+    if (!warmup.changing || !settings.extend_warmup || interrupted()) return warmup;
+    const double before = warmup.seconds;
+    warmup = run();
+    warmup.seconds += before;
+    return warmup;
+  }
   for (unsigned i = 0; i < times && !warmup.steady && !interrupted(); ++i) {
     const double before = warmup.seconds;
     warmup = load.run({.seconds = settings.warmup_seconds, .schedule = &arrivals, .until_steady = true});
@@ -379,8 +387,10 @@ Measurement Feeding::measure(const Resolution& cell, const Repetition& repetitio
                                 {"steady", warmup.steady},
                                 {"changing", warmup.changing},
                                 {"ramp_seconds", result.ramp_seconds}};
-  const bool warmed = session_.settings().warmup_seconds > 0 && session_.settings().extend_warmup;
-  if (warmup.changing || (warmed && warmup.seconds == 0)) measured.flags.insert(Flag::unsteady);
+  const bool warmed = session_.settings().warmup_seconds > 0;
+  if (session_.settings().extend_warmup && (warmup.changing || (warmed && warmup.seconds == 0))) {
+    measured.flags.insert(Flag::unsteady);
+  }
   measured.bounds_of_figures = bounds_of(point, session_.limits(), choices, describe_cpu().cache, is_open(point));
   if (is_open(point)) {
     const double pause = std::max(pause_before, pause_after);

@@ -26,18 +26,19 @@ struct RunSettings {
   Precision precision = {};
   bool pin_threads = false;
   double watchdog_seconds = 10;
-  double longest_pass_seconds = 0;  ///< time limit for a try of a search; 0: no limit
-  unsigned limit_rounds = 5;        ///< readings of each limit before the first cell
-  bool no_stages = false;           ///< do not record stage times
-  bool keep_disturbed = false;      ///< count a repetition even if it was disturbed (machine_state.hpp)
-  bool extend_warmup = true;        ///< extend the warm-up until the rate is steady, up to kMaxWarmups times its length
+  double longest_pass_seconds = 0;     ///< time limit for a try of a search; 0: no limit
+  unsigned limit_rounds = 5;           ///< readings of each limit before the first cell
+  bool no_stages = false;              ///< do not record stage times
+  bool keep_disturbed = false;         ///< count a repetition even if it was disturbed (machine_state.hpp)
+  bool extend_warmup = true;           ///< extend the warm-up until the rate is steady
   bool compare_with_generator = true;  ///< a row near the load generator's own limit is invalid
   bool external_worker = false;
   bool watch_gpu = true;  ///< sample the GPU's state during the timed phase, which takes tens of milliseconds
   bool traced = false;    ///< an activity recorder runs throughout, which adds a little overhead
   bool profiled = false;  ///< an attached profiler captures the timed phases
 };
-/// A warm-up that does not become steady ends after this many times the requested length.
+/// A warm-up that does not become steady ends after this many times the requested length, or after twice as many if the
+/// rate certainly still has a trend then.
 inline constexpr unsigned kMaxWarmups = 5;
 
 /// The settings for one of many short measurements, without what only a full row needs.
@@ -68,7 +69,7 @@ void for_each_option(Settings& settings, Visit&& visit) {
   auto& precision = settings.precision;
   visit("seconds", settings.seconds, SecondsOption{86400}, "length of a cell's timed phase; 0 only with --messages");
   visit("warmup", settings.warmup_seconds, SecondsOption{3600},
-        "untimed warm-up phase; extended up to five times until the rate is steady");
+        "untimed warm-up phase; extended until the rate is steady, up to five times (ten if it certainly has a trend)");
   visit("messages", settings.messages, CountOption{0, kMany},
         "end the timed phase after this many messages; 0 = after --seconds");
   visit("repetitions", settings.repetitions, CountOption{1, 1000}, "repetitions of every point, in shuffled order");
