@@ -1,11 +1,11 @@
-# Makes BUILD/feedrate-bundle.tar.gz, an archive that runs on a GPU host without network, packages or root access.
+# Makes BUILD/feedrate-bundle.tar.xz, an archive that runs on a GPU host without network, packages or root access.
 #   cmake -DSOURCE=<source folder> -DBUILD=<build folder> -DPYTHON=<python3> -P cmake/bundle.cmake
 # The target `bundle` (cmake/bundle_target.cmake) runs this after building everything.
 cmake_minimum_required(VERSION 3.25)
 
 set(limit_mib 48)   # common limit of clusters' upload tools and job inboxes
 set(stage "${BUILD}/bundle/feedrate-bundle")
-set(archive "${BUILD}/feedrate-bundle.tar.gz")
+set(archive "${BUILD}/feedrate-bundle.tar.xz")
 file(REMOVE_RECURSE "${BUILD}/bundle")
 file(REMOVE "${archive}")
 
@@ -97,7 +97,7 @@ for program in sorted(labels):
 file(WRITE "${stage}/tests/executables.txt" "${manifest}")
 
 # --- the archive
-execute_process(COMMAND ${CMAKE_COMMAND} -E tar czf "${archive}" feedrate-bundle WORKING_DIRECTORY "${BUILD}/bundle"
+execute_process(COMMAND ${CMAKE_COMMAND} -E tar cJf "${archive}" feedrate-bundle WORKING_DIRECTORY "${BUILD}/bundle"
                 COMMAND_ERROR_IS_FATAL ANY)
 file(SIZE "${archive}" bytes)
 math(EXPR mib "(${bytes} + 1048575) / 1048576")

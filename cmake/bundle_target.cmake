@@ -1,4 +1,4 @@
-# The target `bundle` makes build/<preset>/feedrate-bundle.tar.gz, an archive for GPU hosts without network or root access.
+# The target `bundle` makes build/<preset>/feedrate-bundle.tar.xz, an archive for GPU hosts without network or root access.
 if(NOT FEEDRATE_TESTS)
   # experiments/run_experiment.sh configures a build for its own machine without tests and perhaps without CUDA.
   add_custom_target(bundle COMMAND ${CMAKE_COMMAND} -E echo
@@ -10,7 +10,7 @@ find_package(Python3 REQUIRED COMPONENTS Interpreter)
 add_custom_target(bundle
   COMMAND ${CMAKE_COMMAND} -DSOURCE=${CMAKE_SOURCE_DIR} -DBUILD=${CMAKE_BINARY_DIR} -DPYTHON=${Python3_EXECUTABLE}
           -P ${CMAKE_SOURCE_DIR}/cmake/bundle.cmake
-  COMMENT "Making feedrate-bundle.tar.gz"
+  COMMENT "Making feedrate-bundle.tar.xz"
   VERBATIM USES_TERMINAL)
 
 # Adds all executables to the bundle. The targets of all folders are known only after they have been configured.

@@ -18,7 +18,7 @@ path. A second run installs and rebuilds nothing.
   --resume DIR    continue the interrupted sweep whose rows are in DIR
   --redis URL     use this Redis instead of a private one: redis://[user:password@]host:port or unix:///path
   --axis NAME=V   sweep these values instead of the spec's: --axis payload=64,1Ki --axis window=pow2:0..12:2
-  --bundle        measure nothing; build build/bundle/feedrate-bundle.tar.gz, which runs on GPU hosts without network,
+  --bundle        measure nothing; build build/bundle/feedrate-bundle.tar.xz, which runs on GPU hosts without network,
                   packages or root, and print its path
   --nsys          run the sweep under Nsight Systems (`nsys` must be on PATH) and write its report next to the rows; with
                   --profile-cell N it contains only that cell (see analysis/profiling.md)
@@ -207,8 +207,8 @@ make_bundle() {
   feedrate_setup tests
   locked configure bundle
   locked build bundle bundle
-  say "$(tail -n 5 "$FEEDRATE_LOGS/build-bundle.log" | sed -n 's/^-- .*feedrate-bundle.tar.gz: //p')"
-  echo "$FEEDRATE_ROOT/build/bundle/feedrate-bundle.tar.gz"
+  say "$(tail -n 5 "$FEEDRATE_LOGS/build-bundle.log" | sed -n 's/^-- .*feedrate-bundle.tar.xz: //p')"
+  echo "$FEEDRATE_ROOT/build/bundle/feedrate-bundle.tar.xz"
 }
 
 main() {

@@ -37,7 +37,7 @@ done
 [[ -z ${BUILD_ERROR:-} ]] || { echo "$BUILD_ERROR"; exit 1; }
 mkdir -p "build/$3/bin"
 cp "$FAKES/feedrate" "build/$3/bin/feedrate"
-echo '-- feedrate-bundle.tar.gz: 40 MiB; CUDA architectures: 80-real 90' | grep "${BUNDLE:-^$}"
+echo '-- feedrate-bundle.tar.xz: 40 MiB; CUDA architectures: 80-real 90' | grep "${BUNDLE:-^$}"
 exit 0
 """
 

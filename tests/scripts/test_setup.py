@@ -120,7 +120,7 @@ def test_short_tests_use_their_own_build_folder_with_device_code(clone):
 
 def test_bundle_uses_its_own_build_folder_with_tests_and_every_architecture(clone):
     ran = clone.run(MAIN, "--bundle", GPU="8.0", BUNDLE=".")
-    assert ran.stdout == f"{clone.folder}/build/bundle/feedrate-bundle.tar.gz\n" and ran.returncode == 0
+    assert ran.stdout == f"{clone.folder}/build/bundle/feedrate-bundle.tar.xz\n" and ran.returncode == 0
     assert "40 MiB; CUDA architectures: 80-real 90" in ran.stderr
     configured, built = clone.told("cmake")
     assert configured.startswith("--preset bundle ") and "-DFEEDRATE_TESTS=ON" in configured
@@ -355,7 +355,7 @@ def test_bundle_contains_the_licence_and_the_pages(tmp_path):
     )  # fmt: skip
     assert made.returncode == 0, made.stderr
     assert "CUDA architectures: 80-real 90" in made.stdout
-    archive = build / "feedrate-bundle.tar.gz"
+    archive = build / "feedrate-bundle.tar.xz"
     names = subprocess.run(["tar", "tzf", archive], capture_output=True, text=True, check=True).stdout.split()
     assert {f"feedrate-bundle/{page}" for page in pages} <= set(names)
     assert "feedrate-bundle/build/other.md" not in names
