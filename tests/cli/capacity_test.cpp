@@ -74,11 +74,13 @@ TEST_F(Capacity, ResumedSearchReportsIntervalsAndTheirProbes) {
     bounds.insert(bound);
     const Json& capacity = row.at("capacity");
     EXPECT_EQ(capacity.at("resolution"), 1);
-    EXPECT_LT(capacity.at("low"), capacity.at("high"));
-    EXPECT_FALSE(capacity.at("limit").get<std::string>().empty());
+    // On a busy machine the time may end before a rate certainly misses the bound; the answer then says so.
+    const bool open_above = capacity.at("undecided") && capacity.at("high") == 0;
+    EXPECT_TRUE(open_above || capacity.at("low") < capacity.at("high")) << capacity;
+    EXPECT_EQ(capacity.at("limit").get<std::string>().empty(), open_above) << capacity;
     if (bound == "p50:10s") {
       EXPECT_GT(capacity.at("low"), 0);
-    } else {
+    } else if (!open_above) {
       expect_reason_in_the_table(outcome, capacity.at("limit"));
     }
     EXPECT_EQ(capacity.at("tries"), capacity.at("probes").size());

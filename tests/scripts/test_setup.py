@@ -356,7 +356,7 @@ def test_bundle_contains_the_licence_and_the_pages(tmp_path):
     assert made.returncode == 0, made.stderr
     assert "CUDA architectures: 80-real 90" in made.stdout
     archive = build / "feedrate-bundle.tar.xz"
-    names = subprocess.run(["tar", "tzf", archive], capture_output=True, text=True, check=True).stdout.split()
+    names = subprocess.run(["tar", "tf", archive], capture_output=True, text=True, check=True).stdout.split()
     assert {f"feedrate-bundle/{page}" for page in pages} <= set(names)
     assert "feedrate-bundle/build/other.md" not in names
 
