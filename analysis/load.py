@@ -100,8 +100,8 @@ LEAST_AFRESH = 2  # a single repetition has no interval
 
 def without_choosing_rows(cells: pd.DataFrame, axes: list[str]) -> pd.DataFrame:
     """The cells without those by which a point was chosen as the best, if the point was then measured afresh: they are
-    too good by chance. If that was interrupted after fewer than LEAST_AFRESH repetitions, all of the point's cells count
-    alike, and its figure is as good as if it had not been measured afresh."""
+    too good by chance. If that was interrupted after fewer than LEAST_AFRESH repetitions, all of the point's cells
+    count, and it is treated as not measured afresh."""
     if cells["afresh_of"].isna().all():
         return cells
     groups = cells.groupby(["directory", *axes], sort=False, dropna=False)["afresh_of"]

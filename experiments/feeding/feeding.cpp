@@ -39,26 +39,22 @@ std::uint64_t payload_seed(std::uint64_t seed, unsigned repetition) { return mix
 
 const QueueEntry& queue_of(const Point& point) { return Queues::instance().get("--queue", point.queue); }
 
-/// Runs untimed load until the rate is steady, for at most kMaxWarmups times the requested seconds; a closed load whose
-/// rate certainly changes even then gets as much time again. An open load repeats its arrivals.
+/// Runs untimed load until the rate is steady, for at most kMaxWarmups times the requested seconds, or for twice as
+/// long if the rate certainly changes even then. An open load repeats its arrivals.
 PassResult warm_up(Load& load, const Point& point, const RunSettings& settings, const Schedule& arrivals) {
   PassResult warmup;
-  const unsigned times = settings.extend_warmup ? kMaxWarmups : 1;
   // An open load at a low rate may have no message due during the warm-up.
   if (settings.warmup_seconds <= 0 || (is_open(point) && arrivals.size() == 0)) return warmup;
   const NvtxRange range("warm-up");
-  if (!is_open(point)) {
-    const auto run = [&] { return load.run({.seconds = times * settings.warmup_seconds, .until_steady = true}); };
-    warmup = run();
-    if (!warmup.changing || !settings.extend_warmup || interrupted()) return warmup;
+  const unsigned times = settings.extend_warmup ? kMaxWarmups : 1;
+  // A closed load runs all times in one pass.
+  const unsigned passes = is_open(point) ? times : 1, most = settings.extend_warmup ? 2 * passes : passes;
+  const Pass pass{.seconds = settings.warmup_seconds * times / passes,
+                  .schedule = is_open(point) ? &arrivals : nullptr,
+                  .until_steady = true};
+  for (unsigned i = 0; i < most && !warmup.steady && (i < passes || warmup.changing) && !interrupted(); ++i) {
     const double before = warmup.seconds;
-    warmup = run();
-    warmup.seconds += before;
-    return warmup;
-  }
-  for (unsigned i = 0; i < times && !warmup.steady && !interrupted(); ++i) {
-    const double before = warmup.seconds;
-    warmup = load.run({.seconds = settings.warmup_seconds, .schedule = &arrivals, .until_steady = true});
+    warmup = load.run(pass);
     warmup.seconds += before;
   }
   return warmup;

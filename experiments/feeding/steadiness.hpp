@@ -17,7 +17,7 @@ namespace feedrate {
 class Steadiness {
  public:
   static constexpr std::uint64_t kSliceNs = 5'000'000;
-  static constexpr std::size_t kLeastSlices = 8;
+  static constexpr std::size_t kBlocks = 8;
   static constexpr double kDrift = 0.05;
 
   /// Adds a sample of the time and the number of results so far; call it often. In an open load the rate is a share of
@@ -31,7 +31,7 @@ class Steadiness {
     const auto expected = due != 0 ? due - last_.due : now_ns - last_.now_ns;
     rates_.push_back(static_cast<double>(received - last_.received) / static_cast<double>(expected));
     last_ = sample;
-    if (rates_.size() < kLeastSlices) return false;
+    if (rates_.size() < kBlocks) return false;
     trend_ = trend_of(blocks());
     const double drift = (std::abs(trend_.slope) + quantile() * trend_.error) * kBlocks;
     steady_ = trend_.mean > 0 && drift < kDrift * trend_.mean;
@@ -48,10 +48,9 @@ class Steadiness {
   struct Sample {
     std::uint64_t now_ns = 0, received = 0, due = 0;
   };
-  static constexpr std::size_t kBlocks = kLeastSlices;
   static double quantile() { return student_975(kBlocks - 2); }
   std::array<double, kBlocks> blocks() const {
-    const std::size_t length = std::max(kLeastSlices, rates_.size() / 2) / kBlocks;
+    const std::size_t length = std::max(kBlocks, rates_.size() / 2) / kBlocks;
     const auto judged = std::span(rates_).last(length * kBlocks);
     std::array<double, kBlocks> means{};
     for (std::size_t i = 0; i < kBlocks; ++i) means[i] = mean_of(judged.subspan(i * length, length));

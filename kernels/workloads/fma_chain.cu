@@ -65,12 +65,13 @@ struct FmaChain {
 
  private:
   /// The value after all steps. For floats in [1, 2) it needs no loop: each step is exact, except for one rounding when
-  /// the value passes 2, after which even multiples are added; so the sum is rounded once, by the same rule.
+  /// the value passes 2. What is added from then on is an even multiple of the last place, so a tie is rounded to even
+  /// in the same direction if the whole sum is rounded once instead.
   float expected(float x) const {
     if (!(x >= 1 && x < 2)) return chain(x);
-    const double sum = double{x} + (steps / 2) * 0x1p-18;
+    const double sum = double{x} + (steps / 2) * (double{odd} - double{even});
     const auto rounded = static_cast<float>(sum);
-    return steps % 2 == 0 ? rounded : 3 - rounded;
+    return steps % 2 == 0 ? rounded : even - rounded;
   }
 
   FEEDRATE_HD float chain(float x) const {
