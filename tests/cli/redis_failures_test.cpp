@@ -176,7 +176,8 @@ TEST_F(RedisFailures, HangingServerFailsARunAndIsUnreachableForTheNext) {
   RedisServer server;
   Workplace place;
   const auto process = place.start(run_list(server, {"--watchdog", "1"}));
-  ASSERT_TRUE(await_cell(server)) << process->err();
+  // Messages must be under way: while threads still connect, they report the server themselves.
+  ASSERT_TRUE(await([&] { return server.calls_of("brpop") > 50; })) << process->err();
   server.process().signal(SIGSTOP);
   const auto next = place.start(run_list(server));
   EXPECT_EQ(process->wait(), 1) << process->err();
