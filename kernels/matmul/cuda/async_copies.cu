@@ -86,7 +86,8 @@ __global__ void __launch_bounds__(kThreads, 2) async_copies_kernel(const __grid_
     for (int i = 0; i < right.kPieces / 2; ++i) right.start(half * right.kPieces / 2 + i, stage + kTile);
     if (half == 1) tile::end_copies();  // one group per step
   };
-  float a[2][8], b[2][16], sums[8][16] = {};
+  alignas(16) float a[2][8], b[2][16];  // read in groups of four
+  float sums[8][16] = {};
   const auto read = [&](int into, const float* stage, int k) {
     read_groups(a[into], stage + k * kStride + y, kWarpSide / 2);
     read_groups(b[into], stage + kTile + k * kStride + x, kWarpSide / 4);

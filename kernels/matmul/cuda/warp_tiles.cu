@@ -31,7 +31,7 @@ __global__ void __launch_bounds__(kThreads, 2) warp_tiles_kernel(Fp32Product pro
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < kDepth; ++i) {
-      float a[8], b[8];
+      alignas(16) float a[8], b[8];  // read in groups of four
       read_four(a, left + i * kStride + y);
       read_four(a + 4, left + i * kStride + y + kWarpRows / 2);
       read_four(b, right + i * kStride + x);
