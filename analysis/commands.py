@@ -20,11 +20,11 @@ from .feeding.ring.note import write_ring
 from .files import say
 from .gate import GRAMMAR, parse_margin
 from .handoff.beside_torch import beside_torch_text
-from .marked import publish
+from .marked import publish, write_whole
 from .plots.timeline import write_timeline
 from .report import write_report
 from .store_costs import store_costs_text
-from .trials import trials_text
+from .trials import spreads_text, trials_text
 from .verdict import RUN_NOISE
 
 EXIT_CODES = "Exit code: 0; 1 if a point fails a --fail-on gate; 2 for invalid input."
@@ -252,9 +252,16 @@ def _add_comparisons(commands) -> None:
     command.add_argument("--same-margin", metavar="PERCENT", default="5%", help="as for ab (default: 5%%)")
     _margin_option(command, "1%")
     _page_options(command, "trials", "--readme", "README.md")
+    command.add_argument(
+        "--spreads",
+        metavar="FILE",
+        help="write instead how much starts differ, as code that tells `feedrate ab` what it will find",
+    )
 
     def count(given) -> int:
         margins = Margins(parse_margin(given.margin), parse_margin(given.same_margin, "--same-margin"))
+        if given.spreads:
+            return write_whole(given.spreads, spreads_text(given.source, margins), given.check, ", ".join(given.source))
         dose = parse_margin(given.dose, "--dose") if given.dose else 0.0
         text = partial(trials_text, given.source, margins, dose)
         return publish(text, given.page, "--readme", "trials", given.check, ", ".join(given.source))

@@ -19,6 +19,20 @@ def publish(make: Callable[[], str], page: str | None, argument: str, name: str,
     return 0
 
 
+def write_whole(file: str, text: str, check: bool, source: str) -> int:
+    """Writes a file that holds nothing but `text`, or with `check` only reports whether that would change it. Returns the
+    exit code."""
+    path = Path(file)
+    if path.is_file() and path.read_text() == text:
+        return 0
+    if check:
+        print(f"{file} does not match the rows of {source}", file=sys.stderr)
+        return 1
+    write_all({path: text})
+    say(str(path))
+    return 0
+
+
 def rewrite(file: str, argument: str, name: str, make: Callable[[], str], check: bool, source: str) -> int:
     """Writes the text from `make` between `<!-- name:begin -->` and `<!-- name:end -->`, or with `check` only reports
     whether that would change the file. `source` is the rows' directory, for messages. Returns the exit code."""

@@ -22,7 +22,7 @@ FINEST = 0.001  # smallest change considered
 MOST = 10_000  # largest number of repetitions, runs or starts considered
 
 
-def found(size: float, error: float, freedom: float, points: int, margin: float = 0.0) -> float:
+def found(size: float, error: float, freedom: float, points: float, margin: float = 0.0) -> float:
     """The probability that a change of one point among `points` by the share `size` is found to be more than `margin`.
     `error`: the standard error of the logarithm of B / A."""
     if not error > 0 or np.isnan(freedom):
@@ -101,11 +101,24 @@ def _averaged(what: str) -> Design:
 STARTS, SEVERAL = _averaged("starts of both sides"), _averaged("runs of `feedrate ab`")
 
 
-def of(ratios: Sequence[Ratio], size: float, margin: float) -> list[float]:
-    """For each ratio that has an error, the power to find that such a change among all of these ratios is more than
-    `margin`."""
+def of(ratios: Sequence[Ratio], size: float, margin: float, points: float | None = None) -> list[float]:
+    """For each ratio that has an error, the power to find that such a change among `points`, by default all of these
+    ratios, is more than `margin`."""
     known = [one for one in ratios if np.isfinite(one.error)]
-    return [found(size, one.error, one.freedom, len(known), margin) for one in known]
+    return [found(size, one.error, one.freedom, points or len(known), margin) for one in known]
+
+
+def share_found(ratios: Sequence[Ratio], size: float, margin: float) -> float:
+    """The share of these ratios that is found if each of them changes by `size`. Benjamini and Hochberg's correction then
+    tests nearly every ratio at the full risk: if a share f is found, at f times the risk. This is the largest f that
+    leads to itself."""
+    share = 1.0
+    for _ in range(100):
+        before = share
+        share = float(np.mean(of(ratios, size, margin, 1 / max(share, 1e-6)) or [0.0]))
+        if abs(share - before) < 1e-4:
+            break
+    return share
 
 
 def shown(ratios: Sequence[Ratio], metric: Metric, size: float | None, margin: float) -> list[bool]:

@@ -35,8 +35,9 @@ def trials_text(folders: Sequence[str], margins: Margins, dose: float = 0.0) -> 
     what = runs[0].shared[name][0].experiment.what
     lines = []
     for metric in metrics:
+        all_found = power.share_found(list(judged[metric.column]), dose, margins.changed)
         for variant, some in judged.groupby("variant", sort=False):
-            lines.append([_name(metric), variant, *_line(list(some[metric.column]), margins, dose)])
+            lines.append([_name(metric), variant, *_line(list(some[metric.column]), margins, dose, all_found)])
     columns = ["metric", what, "verdicts", *VERDICTS, "starts differ by", *(f"finds with {n} starts" for n in STARTS)]
     if dose:
         columns += ["found", "stated power"]
@@ -53,6 +54,38 @@ def trials_text(folders: Sequence[str], margins: Margins, dose: float = 0.0) -> 
     return f"{markdown_table(Table(columns, lines, set(range(2, len(columns)))))}\n\n{note}"
 
 
+def spreads_text(folders: Sequence[str], margins: Margins) -> str:
+    """C++ code that tells `feedrate ab` how much starts differed in these runs: the deviation of each experiment, metric
+    and variant at its median point, which says before a comparison what it will find. Tails are left out, because
+    `ab` shows none."""
+    runs = [Run(folder) for folder in folders]
+    lines, machines, starts = [], {}, 0
+    for name in dict.fromkeys(name for run in runs for name in run.shared):
+        measured = [run for run in runs if name in run.shared]
+        judged = [match(name, [run], margins)[0] for run in measured]
+        starts += sum(int(one["starts"].max()) for one in judged)
+        experiment = measured[0].shared[name][0].experiment
+        machines |= dict.fromkeys(run.shared[name][0].environments[0].get("gpu") or "a CPU" for run in measured)
+        for metric in metrics_of(*measured[0].shared[name]):
+            for variant, some in pd.concat(judged, ignore_index=True).groupby("variant", sort=False):
+                deviations = [np.sqrt(one.spread) for one in some[metric.column] if np.isfinite(one.spread)]
+                idle = experiment.rank(some.iloc[0])[0]
+                if deviations and not metric.tail and not idle:
+                    lines.append(f'    {{"{name}", "{metric.key}", "{variant}", {float(np.median(deviations)):.3g}}},')
+    runs_of = f"{len(runs)} run{'s' * (len(runs) > 1)}"
+    return "\n".join(
+        [
+            "// Made by `python -m analysis trials … --spreads` from runs of `feedrate ab`: experiment, figure, variant, and",
+            "// the standard deviation of the log ratio of both sides between starts.",
+            "constexpr ReferenceSpread kReferenceSpreads[] = {",
+            *lines,
+            "};",
+            f'constexpr std::string_view kReferenceTrials = "as {starts} starts in {runs_of} on {" and ".join(machines)}";',
+            "",
+        ]
+    )
+
+
 def _truth(dose: float) -> str:
     return f"Side B is worse by {units.percent(dose)}." if dose else "The sides are equal."
 
@@ -65,7 +98,7 @@ def _machine(environment: dict) -> str:
     return f"{environment.get('gpu') or environment.get('cpu')}, revision {environment.get('revision')}"
 
 
-def _line(ratios: list, margins: Margins, dose: float) -> list[str]:
+def _line(ratios: list, margins: Margins, dose: float, all_found: float) -> list[str]:
     words = [one.verdict for one in ratios if one.verdict]
     deviations = [np.sqrt(one.spread) for one in ratios if np.isfinite(one.spread)]
     typical = float(np.median(deviations)) if deviations else np.nan
@@ -74,13 +107,9 @@ def _line(ratios: list, margins: Margins, dose: float) -> list[str]:
         change = power.change(*power.STARTS.error(typical**2, count), POINTS, margins.changed)
         cells.append(units.percent(change) if change <= 1 else "over 100 %")
     if dose:
-        cells += [share_text(words.count(SLOWER), len(words)), units.percent(_stated(ratios, margins, dose))]
+        stated = power.of(ratios, dose, margins.changed, 1 / max(all_found, 1e-6))
+        cells += [share_text(words.count(SLOWER), len(words)), units.percent(float(np.mean(stated or [0.0])))]
     return cells
-
-
-def _stated(ratios: list, margins: Margins, dose: float) -> float:
-    """The mean power to find the dose."""
-    return float(np.mean(power.of(ratios, dose, margins.changed) or [0.0]))
 
 
 def _outcome(metric: Metric, judged: pd.DataFrame, margins: Margins, dose: float) -> str:

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <memory>
 #include <optional>
@@ -16,6 +15,7 @@
 #include "experiments/harness/measure/statistics.hpp"
 #include "experiments/harness/say.hpp"
 #include "experiments/harness/sweep/ab.hpp"
+#include "experiments/harness/sweep/ab_power.hpp"
 #include "experiments/harness/sweep/progress.hpp"
 #include "experiments/harness/sweep/sweep.hpp"
 
@@ -102,37 +102,6 @@ class Place {
   fs::path out_;
   std::vector<fs::path> made_;  // the folder and its parents that did not exist, innermost first
   bool kept_ = false;
-};
-
-/// The variation between starts so far, by figure and point: log ratios B / A of the medians of each visit.
-class Variation {
- public:
-  void add(std::uint64_t point, const Json& a, const Json& b) {
-    for (const auto& [name, value] : a.items()) {
-      if (!b.contains(name) || value <= 0 || b[name] <= 0) continue;
-      logs_[name][point].push_back(std::log(b[name].get<double>() / value.get<double>()));
-    }
-  }
-  /// What these many starts will find, for the figures in `shown`.
-  std::string text(const std::vector<std::string>& shown, unsigned starts) const {
-    std::vector<std::string> parts;
-    for (const std::string& name : shown) {
-      const auto points = logs_.find(name);
-      if (points == logs_.end()) continue;
-      std::vector<double> deviations;
-      for (const auto& [point, logs] : points->second) {
-        if (logs.size() > 1) deviations.push_back(deviation_of(logs));
-      }
-      if (deviations.empty()) continue;
-      const double typical = median_of(deviations);
-      parts.push_back(fmt::format("{} {:.2g} % (starts differ by {:.2g} %)", name, 100 * detectable(typical, starts),
-                                  100 * typical));
-    }
-    return fmt::format("{}", fmt::join(parts, ", "));
-  }
-
- private:
-  std::map<std::string, std::map<std::uint64_t, std::vector<double>>> logs_;
 };
 
 /// Both sides' processes, and the requests to them.
@@ -258,6 +227,16 @@ std::vector<std::string> judged_figures(const ExperimentInfo& info) {
   return names;
 }
 
+/// What a change must be to be found; empty if these spreads say nothing about these points.
+std::string what_is_found(const AbPlan& plan, const Spreads& spreads, const std::vector<std::string>& figures,
+                          const std::vector<std::string>& variants, std::string_view if_starts_differ) {
+  const std::vector<std::string> lines = spreads.lines(figures, variants, plan.starts);
+  if (lines.empty() || plan.starts < kStartsForInterval) return "";
+  return fmt::format(
+      "{} starts find a change of one of {} points that is at least as large as here, if starts differ {}:\n  {}",
+      plan.starts, plan.points.size(), if_starts_differ, fmt::join(lines, "\n  "));
+}
+
 /// Returns the number of failed slices.
 std::uint64_t measure(const AbOptions& options, const Spec& spec, Place& place, const fs::path& out) {
   constexpr unsigned kPilot = 4;  // starts after which their variation is known well enough to say what can be found
@@ -268,6 +247,11 @@ std::uint64_t measure(const AbOptions& options, const Spec& spec, Place& place, 
   plan.seed = options.common.run.seed;
   say_plan(plan, sides);
   const std::vector<std::string> judged = judged_figures(*spec.info);
+  std::vector<std::string> variants;  // of the points that are compared
+  for (const std::uint64_t point : plan.points) variants.push_back(sides.variants().at(point));
+  const Spreads reference = reference_spreads(spec.info->name());
+  if (const std::string found = what_is_found(plan, reference, judged, variants, reference_trials()); !found.empty())
+    say("{}\n", found);
   Progress progress(*spec.info, plan.points.size() * plan.starts, plan.seconds / static_cast<double>(plan.starts));
   Variation variation;
   std::map<char, std::map<std::string, std::vector<double>>> visit;  // values by side and figure
@@ -281,12 +265,12 @@ std::uint64_t measure(const AbOptions& options, const Spec& spec, Place& place, 
   measure_slices(plan, {.start =
                             [&](unsigned number) {
                               if (number != 0) sides.start(number);
-                              const std::string found = number == kPilot ? variation.text(judged, plan.starts) : "";
-                              if (found.empty() || plan.starts < kStartsForInterval) return;
-                              progress.show_now(
-                                  fmt::format("{} starts will find a change of {} at one point, if it is "
-                                              "like half of these",
-                                              plan.starts, found));
+                              if (number != kPilot) return;
+                              const Spreads pilot = variation.spreads(sides.variants());
+                              const std::string found =
+                                  what_is_found(plan, pilot, judged, variants, fmt::format("as the first {}", kPilot));
+                              if (found.empty()) return;
+                              progress.show_now(found);
                               progress.keep();
                             },
                         .slice =

@@ -8,7 +8,7 @@ from conftest import main
 
 from analysis import power, slices
 from analysis.ab import Margins, judge
-from analysis.verdict import FASTER, SAME, SLOWER, UNCLEAR
+from analysis.verdict import FASTER, SAME, SLOWER, UNCLEAR, Ratio
 
 pytestmark = pytest.mark.usefixtures("figureless")
 THROUGHPUT, P50, P99 = rows.METRICS[:3]
@@ -308,3 +308,34 @@ def test_trials_count_false_verdicts_of_equal_sides_and_found_doses(folder, tmp_
     assert "100 % (40 % to 100 %) | 100 % |" in line, "found, and the power that was stated for it"
     assert "throughput: of 4 verdicts 4 say SLOWER, 0 SAME, 0 UNCLEAR, and 0 are false." in text
     assert main(["trials", names[0], "--dose", "none"]) == 2 and "'none' is not a percentage" in capsys.readouterr().err
+
+
+def test_spreads_of_trials_are_written_as_code_and_checked(folder, tmp_path, capsys):
+    before, after = sides(factors=[1.0] * 4)
+    folder(before, name="run/a"), folder(after, name="run/b")
+    run, file = str(tmp_path / "run"), tmp_path / "spreads.inc"
+    assert main(["trials", run, "--spreads", str(file)]) == 0
+    lines = [line.split('"') for line in file.read_text().splitlines() if line.startswith("    {")]
+    assert {line[3] for line in lines} == {"messages_per_second", "latency_ns.p50"}
+    assert all(line[1] == "feeding" and 0 < float(line[6].strip(", },")) < 1 for line in lines)
+    assert "16 starts in 1 run on" in file.read_text()
+    assert main(["trials", run, "--spreads", str(file), "--check"]) == 0
+    file.write_text(file.read_text().replace("16 starts", "17 starts"))
+    assert main(["trials", run, "--spreads", str(file), "--check"]) == 1
+    assert "does not match the rows" in capsys.readouterr().err
+
+
+def test_share_found_counts_that_all_points_change():
+    known = [power.STARTS.error(0.06**2, 16)] * 10
+    ratios = [Ratio(1.0, 0.9, 1.1, error=error, freedom=freedom) for error, freedom in known]
+    alone = power.of(ratios, 0.05, 0.01)[0]
+    together = power.share_found(ratios, 0.05, 0.01)
+    assert alone < together < power.found(0.05, *known[0], 1, 0.01)
+    generator, shares = np.random.default_rng(1), []
+    for _ in range(400):
+        values = generator.normal(np.log(1.05), 0.06, (10, 16))
+        judged = [
+            Ratio(float(np.exp(one.mean())), 0.0, 0.0, error=float(one.std(ddof=1) / 4), freedom=15.0) for one in values
+        ]
+        shares.append(share(judge(judged, THROUGHPUT, MARGINS), FASTER))
+    assert abs(np.mean(shares) - together) < 0.05

@@ -52,6 +52,25 @@ double student_975(std::size_t freedom) {
   return freedom == 0 ? kInfinite : kT[std::min(freedom, std::size(kT)) - 1];
 }
 
+double normal_quantile(double p) {
+  double low = -40, high = 40;
+  for (int i = 0; i < 64; ++i) {  // bisection, to the last digit
+    const double middle = (low + high) / 2;
+    (std::erfc(-middle / std::numbers::sqrt2) / 2 < p ? low : high) = middle;
+  }
+  return low;
+}
+
+double student_quantile(double p, double freedom) {
+  const double x = normal_quantile(p), x2 = x * x;
+  const double terms[] = {x * (x2 + 1) / 4, x * ((5 * x2 + 16) * x2 + 3) / 96,
+                          x * (((3 * x2 + 19) * x2 + 17) * x2 - 15) / 384,
+                          x * ((((79 * x2 + 776) * x2 + 1482) * x2 - 1920) * x2 - 945) / 92160};
+  double sum = x, power = 1;
+  for (const double term : terms) sum += term / (power *= freedom);
+  return sum;
+}
+
 double half_width_95(std::span<const double> values) {
   return values.size() < 2 ? kInfinite : student_975(values.size() - 1) * standard_error(values);
 }

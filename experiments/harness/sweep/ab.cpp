@@ -20,7 +20,6 @@
 #include "common/error.hpp"
 #include "common/own_executable.hpp"
 #include "experiments/harness/measure/session.hpp"
-#include "experiments/harness/measure/statistics.hpp"
 #include "experiments/harness/say.hpp"
 
 namespace feedrate {
@@ -115,8 +114,8 @@ void Side::write(const Json& request) {
 }
 
 AbPlan plan_ab(const std::vector<std::string>& variants, double seconds, double visit, unsigned starts) {
-  constexpr double kStartSeconds = 2;   // for both processes together
-  constexpr double kUsefulVisit = 1.5;  // more slices say little more about one start
+  constexpr double kStartSeconds = 1.5;  // for both processes together
+  constexpr double kUsefulVisit = 0.8;   // another start says more than further slices of this one
   constexpr unsigned kMostStarts = 200;
   const unsigned least = starts != 0 ? starts : kLeastStarts;
   const double per_start = seconds / least - kStartSeconds;
@@ -166,12 +165,6 @@ void measure_slices(const AbPlan& plan, const AbCalls& calls) {
       calls.end(order[i]);
     }
   }
-}
-
-double detectable(double deviation, unsigned starts, double margin) {
-  constexpr double kPower = 0.8416;  // normal quantile of 80 %
-  const double t = student_975(starts - 1);
-  return std::expm1(std::log1p(margin) + (t + kPower) * deviation / std::sqrt(static_cast<double>(starts)));
 }
 
 }  // namespace feedrate

@@ -80,8 +80,4 @@ struct AbCalls {
 /// disturbance with a period of its own cannot favour one side.
 void measure_slices(const AbPlan&, const AbCalls&);
 
-/// The smallest change, as a share, that is found in 80 % of the cases to be more than `margin`, by a two-sided test of
-/// 5 % on the mean of `starts` log ratios with this standard deviation.
-double detectable(double deviation, unsigned starts, double margin = 0.01);
-
 }  // namespace feedrate

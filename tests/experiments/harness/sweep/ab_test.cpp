@@ -1,5 +1,7 @@
 #include "experiments/harness/sweep/ab.hpp"
+#include "experiments/harness/sweep/ab_power.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -117,7 +119,7 @@ TEST(PlanAb, TooShortTimeIsRejected) {
     plan_ab({"ring"}, 12, 0.5, 0);
     FAIL() << "twelve seconds are not enough for sixteen starts";
   } catch (const BadInput& error) {
-    EXPECT_NE(std::string(error.what()).find("--minutes: invalid value '0.2'; allowed: at least 0.67"),
+    EXPECT_NE(std::string(error.what()).find("--minutes: invalid value '0.2'; allowed: at least 0.53"),
               std::string::npos)
         << error.what();
   }
@@ -127,7 +129,7 @@ TEST(Detectable, ChangeIsFoundInFourOfFiveTrials) {
   constexpr unsigned kTrials = 4000, kStarts = 16;
   constexpr double kDeviation = 0.06;
   constexpr double kMargin = 0.01;
-  const double change = std::log1p(detectable(kDeviation, kStarts, kMargin));
+  const double change = std::log1p(detectable(kDeviation, kStarts, 1, kMargin));
   std::mt19937_64 random(1);
   std::normal_distribution<double> noise(change, kDeviation);
   unsigned found = 0;
@@ -137,6 +139,36 @@ TEST(Detectable, ChangeIsFoundInFourOfFiveTrials) {
     found += mean_of(logs) - half_width_95(logs) > std::log1p(kMargin) ? 1 : 0;
   }
   EXPECT_NEAR(static_cast<double>(found) / kTrials, 0.8, 0.03);
+}
+
+TEST(Detectable, OneOfManyPointsMustChangeMore) {
+  EXPECT_GT(detectable(0.06, 16, 10), 1.2 * detectable(0.06, 16, 1));
+  EXPECT_LT(detectable(0.06, 64, 10), 0.6 * detectable(0.06, 16, 10));
+}
+
+TEST(Spreads, LinesNameFiguresAndVariantsOfThePoints) {
+  Spreads spreads;
+  spreads.add("rate", "ring", 0.04);
+  spreads.add("rate", "list", 0.08);
+  spreads.add("rate", "other", 0.5);
+  const std::vector<std::string> variants{"ring", "list"};
+  const std::string expected =
+      fmt::format("rate: list {:.2g} %, ring {:.2g} %", 100 * detectable(0.08, 36, 2), 100 * detectable(0.04, 36, 2));
+  EXPECT_EQ(spreads.lines({"rate", "time.p50"}, variants, 36), std::vector{expected});
+}
+
+TEST(Spreads, ReferenceTrialsKnowTheQueuesOfFeeding) {
+  const auto lines = reference_spreads("feeding").lines({"messages_per_second", "latency_ns.p50"}, {"gpu_ring"}, 36);
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_TRUE(reference_spreads("launch").lines({"launches_per_second"}, {"plain"}, 36).empty());
+}
+
+TEST(Variation, SpreadsAreThoseOfTheLogRatios) {
+  Variation variation;
+  for (const double factor : {0.9, 1.0, 1.1}) variation.add(1, {{"rate", 100}}, {{"rate", 100 * factor}});
+  Spreads expected;
+  expected.add("rate", "list", deviation_of(std::vector{std::log(0.9), 0.0, std::log(1.1)}));
+  EXPECT_EQ(variation.spreads({"ring", "list"}).lines({"rate"}, {"list"}, 16), expected.lines({"rate"}, {"list"}, 16));
 }
 
 Measurement slice_of(double rate, std::uint64_t time) {
