@@ -6,6 +6,7 @@
 #include <cstring>
 #include <optional>
 
+#include "common/device/cuda_pages.hpp"
 #include "common/device/cuda_stream.hpp"
 
 namespace feedrate {
@@ -70,6 +71,10 @@ class CudaDevice final : public Device {
     check(cudaHostRegister(data, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped | read_only),
           "cudaHostRegister");
     return {data, bytes, [](std::byte* p) { cudaHostUnregister(p); }};
+  }
+  std::vector<std::uint32_t> page_read_cycles(const Buffer& pinned, std::size_t page_bytes) override {
+    reject_while_resident();
+    return cuda_page_read_cycles(pinned.data(), pinned.size() / page_bytes, page_bytes);
   }
   std::unique_ptr<Stream> stream() override { return std::make_unique<CudaStream>(); }
   std::unique_ptr<Event> event(bool timed) override { return std::make_unique<CudaEvent>(timed ? &*clock_ : nullptr); }

@@ -1,5 +1,7 @@
 #include "libraries/ring/lane_memory.hpp"
 
+#include "common/device/polled_memory.hpp"
+
 namespace feedrate {
 namespace {
 
@@ -23,14 +25,12 @@ std::size_t slots_bytes(const RingConfig& config, std::size_t payload) {
 /// A lane whose slots are in pinned memory, which both sides access.
 class PinnedLane : public HostLane {
  public:
-  PinnedLane(Device& device, const RingConfig& config, const RecorderState& recorder) {
+  PinnedLane(Device& device, const RingConfig& config, const RecorderState& recorder) : memory_(device) {
     const std::size_t capacity = config.capacity;
     const bool flagged = config.notify == Notify::flags;
-    const auto pinned = [&](std::size_t bytes) {
-      buffers_.push_back(device.allocate_host(bytes, HostMemory::pinned));
-      return buffers_.back().data();
-    };
-    auto* words = reinterpret_cast<LaneWords*>(pinned(sizeof(LaneWords)));
+    const auto to_device = [&](std::size_t bytes) { return memory_.read_by_device(bytes); };
+    const auto from_device = [&](std::size_t bytes) { return memory_.written_by_device(bytes); };
+    auto* words = reinterpret_cast<LaneWords*>(to_device(sizeof(LaneWords)));
     const auto stride = [&](std::size_t bytes) { return flagged ? stride_of(bytes) : slot_stride(bytes); };
     host_.ring =
         ring_at(words->cursors, nullptr, nullptr, stride(config.message_bytes), stride(config.result_bytes), capacity);
@@ -47,15 +47,15 @@ class PinnedLane : public HostLane {
       host_.out_slot_units = static_cast<std::uint32_t>(out / sizeof(Unit));
       host_.mirrors = config.mirrors;
       host_.mirror_units = static_cast<std::uint32_t>(capacity * host_.in_slot_units);
-      host_.flagged_in = reinterpret_cast<Unit*>(pinned(config.mirrors * capacity * in));
-      host_.flagged_out = reinterpret_cast<Unit*>(pinned(capacity * out));
+      host_.flagged_in = reinterpret_cast<Unit*>(to_device(config.mirrors * capacity * in));
+      host_.flagged_out = reinterpret_cast<Unit*>(from_device(capacity * out));
     } else {
-      host_.ring.in = pinned(slots_bytes(config, config.message_bytes)) + slots_begin(config.message_bytes);
-      host_.ring.out = pinned(slots_bytes(config, config.result_bytes)) + slots_begin(config.result_bytes);
+      host_.ring.in = to_device(slots_bytes(config, config.message_bytes)) + slots_begin(config.message_bytes);
+      host_.ring.out = from_device(slots_bytes(config, config.result_bytes)) + slots_begin(config.result_bytes);
       if (config.results == ResultOrder::as_finished) {
-        host_.finished = reinterpret_cast<std::uint32_t*>(pinned(capacity * sizeof(std::uint32_t)));
+        host_.finished = reinterpret_cast<std::uint32_t*>(from_device(capacity * sizeof(std::uint32_t)));
       } else {
-        host_.ends = reinterpret_cast<std::uint64_t*>(pinned(capacity * sizeof(std::uint64_t)));
+        host_.ends = reinterpret_cast<std::uint64_t*>(from_device(capacity * sizeof(std::uint64_t)));
       }
     }
     producer_.emplace(host_, config.batch);
@@ -70,7 +70,7 @@ class PinnedLane : public HostLane {
   void release(std::size_t n) override { collector_->release(n); }
 
  private:
-  std::vector<Buffer> buffers_;
+  PolledMemory memory_;
   std::optional<LaneProducer> producer_;
   std::optional<LaneCollector> collector_;
 };

@@ -1,8 +1,10 @@
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <vector>
 
 #include "common/device/device_clock.hpp"
+#include "common/device/polled_memory.hpp"
 #include "common/ring/flags.hpp"
 #include "experiments/harness/limits/cuda_probe.hpp"
 #include "kernels/serving/group.hpp"
@@ -26,16 +28,21 @@ __global__ void answer_kernel(std::uint64_t* question, std::uint64_t* answer, st
   }
 }
 
-constexpr unsigned kLoneSlots = 64;  // enough that each message is written to lines that were not read recently
-
 /// Distance between slots in units, rounded up to complete cache lines.
 constexpr unsigned lone_step(unsigned bytes) { return (units_of(bytes) + 7) / 8 * 8; }
+
+/// Number of slots: as many as fit into a page for all pollers, because a page can be placed where a round trip is
+/// shortest. Messages larger than a page use more, so that each is written to lines that were not read recently.
+unsigned lone_slots(unsigned bytes, unsigned pollers) {
+  const std::size_t fit = PolledMemory::kPage / (pollers * lone_step(bytes) * sizeof(Unit));
+  return fit == 0 ? 64 : static_cast<unsigned>(std::bit_floor(fit));
+}
 
 /// Returns lone messages, with one added to every word: a floor for any queue's lone messages. Each team polls its own
 /// copy of the slots and has one thread per unit. The slots have in-band ready flags (common/ring/flags.hpp).
 template <class Group>
-__device__ void answer_lone(const Group& team, const Unit* in, Unit* out, unsigned bytes, std::uint64_t trips,
-                            std::uint64_t* next) {
+__device__ void answer_lone(const Group& team, const Unit* in, Unit* out, unsigned bytes, unsigned slots,
+                            std::uint64_t trips, std::uint64_t* next) {
   const unsigned mine = team.rank(), units = units_of(bytes);
   std::uint64_t since = 0, now = 0;
   since = device_clock_ns();
@@ -43,7 +50,7 @@ __device__ void answer_lone(const Group& team, const Unit* in, Unit* out, unsign
   while (true) {
     const std::uint64_t number = team.from_first(SystemMemory::lane_peek(*next));
     if (number >= trips) return;
-    const std::size_t slot = number % kLoneSlots * lone_step(bytes);
+    const std::size_t slot = number % slots * lone_step(bytes);
     Unit unit{};
     if (mine < units) unit = SystemMemory::load_unit(in[slot + mine]);
     if (!team.all(mine >= units || unit.flag == flag_of(number))) {
@@ -62,17 +69,17 @@ __device__ void answer_lone(const Group& team, const Unit* in, Unit* out, unsign
 /// Runs as one block. `in` contains a copy of the slots for each poller.
 template <bool by_warp>
 __global__ void __launch_bounds__(1024)
-    lone_kernel(const Unit* in, Unit* out, unsigned bytes, unsigned pollers, std::uint64_t trips) {
+    lone_kernel(const Unit* in, Unit* out, unsigned bytes, unsigned slots, unsigned pollers, std::uint64_t trips) {
   __shared__ std::uint64_t next;
   __shared__ TeamScratch scratch[16];
   if (threadIdx.x == 0) next = 0;
   __syncthreads();
   const unsigned size = blockDim.x / pollers, poller = threadIdx.x / size;
-  const Unit* const copy = in + std::size_t{poller} * kLoneSlots * lone_step(bytes);
+  const Unit* const copy = in + std::size_t{poller} * slots * lone_step(bytes);
   if constexpr (by_warp) {
-    answer_lone(OneWarp{}, copy, out, bytes, trips, &next);
+    answer_lone(OneWarp{}, copy, out, bytes, slots, trips, &next);
   } else {
-    answer_lone(Team(poller, size, &scratch[poller]), copy, out, bytes, trips, &next);
+    answer_lone(Team(poller, size, &scratch[poller]), copy, out, bytes, slots, trips, &next);
   }
 }
 
@@ -107,19 +114,20 @@ __global__ void round_kernel(const uint4* in, uint4* out, std::uint64_t* words, 
 
 double lone_message_ns(Device& device, unsigned bytes, unsigned pollers) {
   const unsigned units = units_of(bytes), warps = (units + 31) / 32;
-  const std::size_t copy = std::size_t{kLoneSlots} * lone_step(bytes);
-  const Buffer memory = device.allocate_host((pollers + 1) * copy * sizeof(Unit), HostMemory::pinned);
-  auto* out = reinterpret_cast<Unit*>(memory.data());
-  auto* in = out + copy;
+  const unsigned slots = lone_slots(bytes, pollers);
+  const std::size_t copy = std::size_t{slots} * lone_step(bytes);
+  PolledMemory memory(device);
+  auto* in = reinterpret_cast<Unit*>(memory.read_by_device(pollers * copy * sizeof(Unit)));
+  auto* out = reinterpret_cast<Unit*>(memory.written_by_device(copy * sizeof(Unit)));
   const OneStream stream;
   constexpr std::uint64_t kAll = kTrips + kTrips / 10;  // median_ns uses another tenth as warm-up
   const auto kernel = warps == 1 ? lone_kernel<true> : lone_kernel<false>;
-  kernel<<<1, 32 * warps * pollers, 0, stream>>>(in, out, bytes, pollers, kAll);
+  kernel<<<1, 32 * warps * pollers, 0, stream>>>(in, out, bytes, slots, pollers, kAll);
   check(cudaGetLastError(), "kernel launch");
   std::vector<std::uint32_t> message(units * kUnitData / 4 + 4);
   std::uint64_t trip = 0, wrong = 0;
   const double median = median_ns(kTrips, [&] {
-    const std::size_t slot = trip % kLoneSlots * lone_step(bytes);
+    const std::size_t slot = trip % slots * lone_step(bytes);
     const auto word = static_cast<std::uint32_t>(trip);
     std::fill(message.begin(), message.end(), word);
     for (unsigned poller = 0; poller < pollers; ++poller) {
@@ -175,10 +183,12 @@ double round_ns(LimitProbe& probe, double share) {
 }
 
 /// Median time in ns for one word to a polling kernel and back.
-double word_round_trip_ns(LimitProbe& probe) {
-  const Buffer memory = probe.device().allocate_host(256, HostMemory::pinned);
-  auto* question = reinterpret_cast<std::uint64_t*>(memory.data());
-  auto* answer = reinterpret_cast<std::uint64_t*>(memory.data() + 128);
+double word_round_trip_ns(LimitProbe& probe, bool placed) {
+  PolledMemory memory(probe.device());
+  constexpr std::size_t kBytes = sizeof(std::uint64_t);
+  auto* question =
+      reinterpret_cast<std::uint64_t*>(placed ? memory.read_by_device(kBytes) : memory.written_by_device(kBytes));
+  auto* answer = reinterpret_cast<std::uint64_t*>(memory.written_by_device(kBytes));
   const OneStream stream;
   constexpr std::uint64_t kAll = kTrips + kTrips / 10;  // median_ns uses another tenth as warm-up
   answer_kernel<<<1, 1, 0, stream>>>(question, answer, kAll);
@@ -197,7 +207,12 @@ double word_round_trip_ns(LimitProbe& probe) {
 }
 
 const DeviceLimitRegistration registered{
-    {"word_round_trip_ns", {kNs, "one word to a polling kernel and back, median", on_bus, word_round_trip_ns, has_gpu}},
+    {"word_round_trip_ns",
+     {kNs, "one word to a polling kernel and back, in the pages where that is fastest, median", on_bus,
+      [](LimitProbe& probe) { return word_round_trip_ns(probe, true); }, has_gpu}},
+    {"misplaced_word_round_trip_ns",
+     {kNs, "the same as word_round_trip_ns, but the kernel polls a page that the GPU reads slowly", on_bus,
+      [](LimitProbe& probe) { return word_round_trip_ns(probe, false); }, has_gpu}},
     {"lone_message_ns",
      {kNs, "64 B to a polling kernel and back, no header, median; best of 2, 4 and 8 pollers", on_bus,
       [](LimitProbe& probe) {
