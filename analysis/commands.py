@@ -12,6 +12,7 @@ from .beside_nsys import beside_text
 from .blocks import BLOCKS, update_readme, write_figures
 from .calibration import power_text
 from .compare import write_comparison
+from .dose import dose_text
 from .errors import BadInput, CannotWrite
 from .export import FORMATS, export
 from .faults import faults_text
@@ -267,6 +268,14 @@ def _add_comparisons(commands) -> None:
         return publish(text, given.page, "--readme", "trials", given.check, ", ".join(given.source))
 
     command.set_defaults(run=count)
+
+    command = commands.add_parser(
+        "dose",
+        help="show how much slower side B of a trial is, from sweeps of both sides' points",
+        description="Compares the kernels' own times. A trial with a known dose states this share.",
+    )
+    command.add_argument("source", nargs=2, metavar="DIR", help="the sweep of side A's points, then of side B's")
+    _writes_block(command, lambda source: dose_text(*source), "dose", "--readme", "README.md")
 
     command = commands.add_parser(
         "ranks",

@@ -1,0 +1,62 @@
+"""How much slower side B of a trial of `feedrate ab` is by its own work, from sweeps of both sides' points.
+
+The kernel's own time, from the GPU's clock, says how much was planted, independently of the rates and latencies by which
+`ab` judges. A message that is alone waits for all of its kernel's time, so there the share is of the time per message; in
+a full pipeline the kernel sets the rate, and the share is of the kernel's time.
+"""
+
+import numpy as np
+import pandas as pd
+
+from . import tables, units
+from .document import Table, markdown_table
+from .errors import BadInput
+from .load import Results, load
+
+WORK = "flops_per_byte"
+STAGE = "kernel_end"
+
+
+def dose_text(first: str, second: str) -> str:
+    """The table of the planted shares; `first` and `second` are result directories of sides A and B."""
+    a, b = load([first]), load([second])
+    axes = [axis for axis in a.axes if axis != WORK]
+    sides = [_by_point(results, axes) for results in (a, b)]
+    shared = [point for point in sides[0] if point in sides[1]]
+    if not shared:
+        raise BadInput("DIR", second, "has none of the points of side A", f"points that differ only in {WORK}")
+    shown = [axis for axis in tables.varying(a, b) if axis != WORK]
+    columns = [a.experiment.what, *(tables.name(a, axis) for axis in shown), "kernel, A", "kernel, B", "time per message, A", "planted"]
+    lines = []
+    for point in shared:
+        one, two = (side[point] for side in sides)
+        kernels = [_kernel_ns(rows) for rows in (one, two)]
+        period = 1e9 / float(one["messages_per_second"].median())
+        added = kernels[1] - kernels[0]
+        alone = one.iloc[0]["window"] == 1
+        planted = added / period if alone else added / kernels[0]
+        labels = [tables.value_label(a, axis, one.iloc[0][axis]) for axis in shown]
+        lines.append([one.iloc[0]["variant"], *labels, *map(units.nanoseconds, (*kernels, period)), units.percent(planted)])
+    count = min(len(rows) for side in sides for rows in side.values())
+    machine = a.environments[0].get("gpu") or a.environments[0].get("cpu")
+    note = (
+        f"Medians of at least {count} repetitions. “Kernel”: the mean time from the kernel's start to its end, by the GPU's "
+        "clock. “Planted”: what B's kernel takes longer, as a share of the time per message if messages are alone, else of "
+        f"the kernel's time. {machine}, revision {a.environments[0].get('revision')}"
+    )
+    return f"{markdown_table(Table(columns, lines, set(range(1, len(columns)))))}\n\n{note}"
+
+
+def _by_point(results: Results, axes: list[str]) -> dict[tuple, pd.DataFrame]:
+    cells = results.counted
+    found = {}
+    for point, rows in cells.groupby([axis for axis in axes if axis in cells], sort=False, dropna=False):
+        found[point] = rows
+    return found
+
+
+def _kernel_ns(rows: pd.DataFrame) -> float:
+    times = [stages[STAGE]["mean"] for stages in rows["stages"] if stages and STAGE in stages]
+    if not times:
+        raise BadInput("DIR", rows.iloc[0]["variant"], f"has no stage {STAGE}", "rows with stage times")
+    return float(np.median(times))

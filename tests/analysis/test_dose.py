@@ -1,0 +1,42 @@
+"""`analysis dose`: the planted share, from the kernel's own time."""
+
+import pytest
+import rows
+from conftest import main
+
+pytestmark = pytest.mark.usefixtures("figureless")
+
+
+def measured(kernel_ns: float, work: float, window: int, rate: float, repetition: int) -> dict:
+    point = rows.params(workload="fma_chain", flops_per_byte=work, window=window)
+    row = rows.cell(point, repetition, rate=rate)
+    row["details"]["stages_ns"]["kernel_end"]["mean"] = kernel_ns
+    return row
+
+
+def side(folder, name: str, slower: float) -> str:
+    """Lone messages, whose kernel takes 2 of 10 µs, and a full pipeline with kernels of 100 µs."""
+    found = [
+        row
+        for repetition in range(3)
+        for row in (
+            measured(2000 + 10_000 * slower, 64 * (1 + slower), 1, 1e5, repetition),
+            measured(100_000 * (1 + slower), 4096 * (1 + slower), 256, 1e6, repetition),
+        )
+    ]
+    return str(folder(found, name=name))
+
+
+def test_planted_share_is_of_the_time_that_counts(folder, capsys):
+    assert main(["dose", side(folder, "a", 0.0), side(folder, "b", 0.05)]) == 0
+    text = capsys.readouterr().out
+    lines = [line for line in text.splitlines() if line.startswith("| host_polled")]
+    assert len(lines) == 2 and all(line.endswith(" | 5 % |") for line in lines), text
+    assert "| 2.00 µs | 2.50 µs | 10.0 µs |" in lines[0] and "| 100 µs | 105 µs | 1.00 µs |" in lines[1]
+    assert "Medians of at least 3 repetitions" in text
+
+
+def test_sides_with_other_points_are_rejected(folder, capsys):
+    other = str(folder([rows.cell(rows.params(window=7))], name="other"))
+    assert main(["dose", side(folder, "a", 0.0), other]) == 2
+    assert "has none of the points of side A" in capsys.readouterr().err
