@@ -16,6 +16,7 @@ from .dose import dose_text
 from .errors import BadInput, CannotWrite
 from .export import FORMATS, export
 from .faults import faults_text
+from .feeding.machines import machines_figures, machines_text
 from .feeding.ranks import write_ranks
 from .feeding.ring.note import write_ring
 from .files import say
@@ -318,6 +319,23 @@ def _add_blocks(commands) -> None:
     command.set_defaults(
         run=lambda given: update_readme(given.directory, given.readme, given.block, given.figures, given.check)
     )
+
+    command = commands.add_parser(
+        "machines",
+        help="show each queue at its best over several machines, from one run on each",
+        description="Each DIR is a run of the same spec and revision on another machine of the same kind.",
+    )
+    command.add_argument("source", nargs="+", metavar="DIR", help=ROWS)
+    _page_options(command, "machines", "--readme", "README.md")
+    command.add_argument("--out", metavar="DIR", help="also draw headline.png and headline.svg there")
+
+    def across(given) -> int:
+        if given.out and not given.check:
+            _say_paths(machines_figures(given.source, given.out))
+        text = partial(machines_text, given.source)
+        return publish(text, given.page, "--readme", "machines", given.check, ", ".join(given.source))
+
+    command.set_defaults(run=across)
 
     command = commands.add_parser("ring", help="write PNGs and a table on the axes of the GPU ring")
     command.add_argument("directory", metavar="DIR", help="a directory with the rows.jsonl of the ring spec")

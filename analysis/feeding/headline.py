@@ -36,7 +36,7 @@ class Best(NamedTuple):
     lone: pd.Series | None
 
 
-def _fastest(points: pd.DataFrame) -> dict[str, Best]:
+def fastest(points: pd.DataFrame) -> dict[str, Best]:
     """The variants, fastest first."""
     candidates = stats.counted(points)
     messages = stats.best(candidates, "variant", RATE).set_index("variant", drop=False)
@@ -48,9 +48,9 @@ def _fastest(points: pd.DataFrame) -> dict[str, Best]:
     }
 
 
-def _named(points: pd.DataFrame) -> pd.DataFrame:
+def named(points: pd.DataFrame) -> pd.DataFrame:
     """A line for each figure of each variant's best points."""
-    found = [one for best in _fastest(points).values() for one in best if one is not None]
+    found = [one for best in fastest(points).values() for one in best if one is not None]
     return pd.DataFrame(found)
 
 
@@ -84,11 +84,11 @@ def headline(results: Results, measured: pd.DataFrame, work: str) -> Table:
         number("SMs", lambda best: units.number(best.messages["sms"])),
         Column("delivery", lambda best: best.messages["delivery"] or units.NOTHING),
     ]
-    fastest = _fastest(measured[measured["work"] == work])
-    found = table(columns, fastest.values())
+    leading = fastest(measured[measured["work"] == work])
+    found = table(columns, leading.values())
     cells = results.cells[results.cells["work"] == work]
     for variant, rows in cells.sort_values("rank").groupby("variant", sort=False):
-        if variant not in fastest:
+        if variant not in leading:
             statuses = ", ".join(sorted(set(rows["status"])))
             found.rows.append([variant, f"no ok cell ({statuses})", *[units.NOTHING] * (len(columns) - 2)])
     return found
@@ -97,7 +97,7 @@ def headline(results: Results, measured: pd.DataFrame, work: str) -> Table:
 def headline_note(results: Results, measured: pd.DataFrame) -> str:
     """An explanation of the headline table."""
     lacks = [NO_LONE] if choose.lone(measured).empty else []
-    chosen = stats.chosen_sentence(_named(measured), shown=False)
+    chosen = stats.chosen_sentence(named(measured), shown=False)
     return " ".join(filter(None, [NOTE, *lacks, chosen, *stats.explained(results)]))
 
 
@@ -150,12 +150,12 @@ def front(results: Results) -> Table | None:
         number("host threads", lambda best: _front_threads(best.messages)),
         Column("delivery", lambda best: best.messages["delivery"]),
     ]
-    return table(columns, _fastest(delivering).values()) if len(measured) else None
+    return table(columns, fastest(delivering).values()) if len(measured) else None
 
 
 def front_note(results: Results) -> str:
     """An explanation of the table."""
     measured = choose.main_work(stats.points(results.closed))
-    chosen = stats.chosen_sentence(_named(measured[measured["variant"].isin(results.contest)]), shown=False)
+    chosen = stats.chosen_sentence(named(measured[measured["variant"].isin(results.contest)]), shown=False)
     rule = FRONT_NOTE.format(stability.rule(results.experiment))
     return " ".join(filter(None, [rule, chosen, *stats.explained(results)]))

@@ -25,7 +25,13 @@ def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
     if measured.empty:
         return Drawing(NAME, TITLE, "", None, MISSING)
     chosen = choose.main_work(measured)
-    peak, alone = stats.best(chosen, "variant", RATE).sort_values(RATE), choose.lone(chosen)
+    caption = CAPTION.format(chosen["work"].iloc[0])
+    return compare(stats.best(chosen, "variant", RATE), choose.lone(chosen), styles, caption)
+
+
+def compare(peak: pd.DataFrame, alone: pd.DataFrame, styles: Styles, caption: str) -> Drawing:
+    """The figure from one line per variant with its highest rate, and one with its lone latency, if it has any."""
+    peak = peak.sort_values(RATE)
     order = list(peak["variant"])
     columns = 1 + bool(len(alone))
     figure, panels = styles.figure(1 + 5 * columns, 1.6 + 0.42 * len(order), columns=columns, sharey=True)
@@ -42,8 +48,7 @@ def draw(results: Results, measured: pd.DataFrame, styles: Styles) -> Drawing:
         right.tick_params(axis="y", length=0)
         times = alone[["p50_low", "p50", "p99", "p99_high"]].stack()
         _finish(right, "lone-message latency: p50 (marker), p99 (tick)", units.nanoseconds, times)
-    caption = CAPTION.format(chosen["work"].iloc[0]) + (WITH_LONE if len(alone) else "")
-    return Drawing(NAME, TITLE, caption, figure)
+    return Drawing(NAME, TITLE, caption + (WITH_LONE if len(alone) else ""), figure)
 
 
 def _peak(axes, place: int, point, styles: Styles) -> None:

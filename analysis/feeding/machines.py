@@ -1,0 +1,146 @@
+"""Each queue at its best over several machines, from one run of the same sweep on each.
+
+A machine is one observation: machines differ by more than the repetitions on one of them (hosts by 5 to 14 % here), so
+only their spread says what another machine of this kind would show. The figure is the geometric mean of the machines'
+medians, and the interval is Student's t on their logarithms.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from .. import figure_text, flags, stats, student, units
+from ..document import Table, markdown_table
+from ..errors import BadInput
+from ..figures import pngs, standalone
+from ..files import write_all
+from ..interval import CONFIDENCE
+from ..load import Results, load
+from ..plots.style import figure_style
+from . import choose
+from .columns import Column, number, table
+from .headline import BYTES, RATE, fastest, named
+from .plots import headline as plot
+from .plots.styles import Styles
+
+P50, P99 = "p50", "p99"
+CAPTION = "Markers are geometric means over the machines, and thin whiskers are their 95 % intervals; higher is better."
+
+
+def machines_text(folders: Sequence[str]) -> str:
+    """The table over the folders' runs as Markdown, with what it rests on."""
+    runs = [load([folder]) for folder in folders]
+    _require_one_release(runs)
+    measured = [_delivering(run) for run in runs]
+    lines = combined(measured)
+    if lines.empty:
+        raise BadInput("DIR", ", ".join(folders), "has no row that counts", "rows of feeding")
+    cells = pd.concat([run.cells for run in runs], ignore_index=True)
+    chosen = stats.chosen_sentence(pd.concat([named(some) for some in measured]), shown=False)
+    note = " ".join(filter(None, [
+        f"Geometric means over {_count(len(runs))}, on each of which every queue has its own best settings and transfer. In brackets "
+        "the 95 % interval of Student's t on the machines' logarithms: where another machine of this kind may lie. n: "
+        "machines that measured the queue. Lone: the latency of one message of the smallest size with no other in flight.",
+        chosen,
+        flags.legend(cells),
+        flags.limited_sentence(cells),
+        stats.left_out(cells),
+    ]))  # fmt: skip
+    return f"{markdown_table(_table(lines))}\n\n{note}\n\n{_where(runs)}"
+
+
+def combined(measured: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """One line per queue, fastest first. `measured`: for each machine, its points that deliver, by queue."""
+    best = [fastest(some) for some in measured]
+    lines = []
+    for queue in dict.fromkeys(queue for some in best for queue in some):
+        found = [some[queue] for some in best if queue in some]
+        lone = [one.lone for one in found if one.lone is not None]
+        messages = [one.messages for one in found]
+        chosen = {RATE: messages, BYTES: [one.data for one in found], P50: lone, P99: lone}
+        line = {"queue": queue, "n": len(found), "rank": messages[0]["rank"], "delivery": messages[0]["delivery"]}
+        line |= {name: [point[name] for point in messages] for name in ("host_threads", "service_cores")}
+        for metric, points in chosen.items():
+            line |= _over(points, metric) | {f"{metric}_flags": {flag for point in points for flag in point["flags"]}}
+            line[f"{metric}_limited"] = any(point.get("limited", False) for point in points)
+            line[f"{metric}_by"] = " or ".join(dict.fromkeys(point["transfer"] for point in points if point["transfer"] != "none"))
+        lines.append(line)
+    return pd.DataFrame(lines).sort_values(RATE, ascending=False) if lines else pd.DataFrame(lines)
+
+
+def machines_figures(folders: Sequence[str], out: str) -> list[Path]:
+    """Draws the peak message rates and the lone latencies of the same table; returns the paths."""
+    lines = combined([_delivering(load([folder])) for folder in folders]).assign(transfer="")
+    for metric in (RATE, P50, P99):  # one machine has no interval
+        lines = lines.fillna({f"{metric}_{end}": lines[metric] for end in ("low", "high")})
+    peak, alone = (
+        lines.assign(
+            variant=lines["queue"], flags=lines[f"{metric}_flags"], limited=lines[f"{metric}_limited"]
+        ).dropna(subset=[metric])
+        for metric in (RATE, P50)
+    )
+    with figure_style():
+        drawing = plot.compare(peak, alone, Styles(peak), CAPTION)
+    contents = pngs([drawing], Path(out)) | {Path(out) / f"{drawing.name}.svg": standalone(drawing)}
+    return write_all(contents)
+
+
+def _over(points: Sequence[pd.Series], metric: str) -> dict[str, float]:
+    logs = np.log([point[metric] for point in points])
+    value, reach = (np.exp(logs.mean()) if len(logs) else np.nan), np.nan
+    if len(logs) > 1:
+        reach = student.ppf((1 + CONFIDENCE) / 2, len(logs) - 1) * logs.std(ddof=1) / np.sqrt(len(logs))
+    return {metric: value, f"{metric}_low": value * np.exp(-reach), f"{metric}_high": value * np.exp(reach)}
+
+
+def _table(lines: pd.DataFrame) -> Table:
+    def figure(line, metric: str, formatter, larger: bool = True) -> str:
+        if np.isnan(line[metric]):
+            return units.NOTHING
+        point = {"flags": line[f"{metric}_flags"], "limited": line[f"{metric}_limited"]}
+        value = units.spread(formatter, line[metric], line[f"{metric}_low"], line[f"{metric}_high"])
+        return f"{figure_text.bound(point, larger)}{value}{flags.mark(point)}\n{line[f'{metric}_by']}".strip()
+
+    columns = [
+        Column("queue", lambda line: line["queue"]),
+        number("n", lambda line: units.number(line["n"])),
+        number("peak messages", lambda line: figure(line, RATE, units.messages_per_second)),
+        number("peak bytes, one way", lambda line: figure(line, BYTES, units.bytes_per_second)),
+        number("lone p50", lambda line: figure(line, P50, units.nanoseconds, False)),
+        number("host threads", _threads),
+        Column("delivery", lambda line: line["delivery"]),
+    ]
+    return table(columns, [line for _, line in lines.iterrows()])
+
+
+def _threads(line) -> str:
+    least, most = min(line["host_threads"]), max(line["host_threads"])
+    threads = units.number(least) if least == most else f"{units.number(least)} to {units.number(most)}"
+    server = float(np.mean(line["service_cores"]))
+    return threads + (f" + {units.ratio(server)} server cores" if server > 0 else "")
+
+
+def _delivering(results: Results) -> pd.DataFrame:
+    measured = choose.main_work(stats.points(results.closed))
+    delivering = measured[measured["variant"].isin(results.contest)]
+    return delivering.assign(variant=delivering["queue"])  # the best transfer of each queue
+
+
+def _require_one_release(runs: Sequence[Results]) -> None:
+    for name, what in (("revision", "revision"), ("gpu", "kind of GPU")):
+        values = {str(one.get(name)) for run in runs for one in run.environments}
+        if len(values) > 1:
+            raise BadInput("DIR", ", ".join(sorted(values)), f"these runs differ in their {what}", f"runs of one {what}")
+
+
+def _where(runs: Sequence[Results]) -> str:
+    first = runs[0].environments[0]
+    days = sorted({str(time["started"])[:10] for run in runs for time in run.cells["time"] if isinstance(time, dict)})
+    machines = f"{first.get('gpu') or first.get('cpu')} × {len(runs)}"
+    return " · ".join([machines, *days, f"revision {first.get('revision', 'unknown')}"])
+
+
+def _count(machines: int) -> str:
+    return f"{machines} machine{'s' * (machines != 1)}"
