@@ -26,23 +26,25 @@ def dose_text(first: str, second: str) -> str:
     if not shared:
         raise BadInput("DIR", second, "has none of the points of side A", f"points that differ only in {WORK}")
     shown = [axis for axis in tables.varying(a, b) if axis != WORK]
-    columns = [a.experiment.what, *(tables.name(a, axis) for axis in shown), "kernel, A", "kernel, B", "time per message, A", "planted"]
+    columns = [a.experiment.what, *(tables.name(a, axis) for axis in shown), "kernel, A", "kernel, B", "planted", "time per message, A", "time per message, B"]
     lines = []
     for point in shared:
         one, two = (side[point] for side in sides)
         kernels = [_kernel_ns(rows) for rows in (one, two)]
-        period = 1e9 / float(one["messages_per_second"].median())
+        periods = [1e9 / float(rows["messages_per_second"].median()) for rows in (one, two)]
         added = kernels[1] - kernels[0]
         alone = one.iloc[0]["window"] == 1
-        planted = added / period if alone else added / kernels[0]
+        planted = added / periods[0] if alone else added / kernels[0]
         labels = [tables.value_label(a, axis, one.iloc[0][axis]) for axis in shown]
-        lines.append([one.iloc[0]["variant"], *labels, *map(units.nanoseconds, (*kernels, period)), units.percent(planted)])
+        times = [[units.nanoseconds(time) for time in pair] for pair in (kernels, periods)]
+        lines.append([one.iloc[0]["variant"], *labels, *times[0], units.percent(planted), *times[1]])
     count = min(len(rows) for side in sides for rows in side.values())
     machine = a.environments[0].get("gpu") or a.environments[0].get("cpu")
     note = (
         f"Medians of at least {count} repetitions. “Kernel”: the mean time from the kernel's start to its end, by the GPU's "
         "clock. “Planted”: what B's kernel takes longer, as a share of the time per message if messages are alone, else of "
-        f"the kernel's time. {machine}, revision {a.environments[0].get('revision')}"
+        "the kernel's time. Less than that arrives in the time per message where something else hides it. "
+        f"{machine}, revision {a.environments[0].get('revision')}"
     )
     return f"{markdown_table(Table(columns, lines, set(range(1, len(columns)))))}\n\n{note}"
 
