@@ -6,12 +6,14 @@
 namespace feedrate {
 namespace {
 
-constexpr std::size_t kPages = 16;  // enough that several of each kind are among them
+constexpr std::size_t kChoice = 4;  // pages per piece, about half of which are of either kind
 
 }  // namespace
 
-PolledMemory::PolledMemory(Device& device)
-    : device_(device), pages_(device.allocate_host(kPages * kPage, HostMemory::pinned)), left_(kPages) {
+PolledMemory::PolledMemory(Device& device, std::size_t pieces)
+    : device_(device),
+      pages_(device.allocate_host(kChoice * pieces * kPage, HostMemory::pinned)),
+      left_(kChoice * pieces) {
   const std::vector<std::uint32_t> cycles = device.page_read_cycles(pages_, kPage);
   std::iota(left_.begin(), left_.end(), std::size_t{0});
   std::ranges::stable_sort(left_, {}, [&](std::size_t page) { return cycles[page]; });

@@ -17,9 +17,10 @@ class PolledMemory {
  public:
   static constexpr std::size_t kPage = 4096;
 
-  explicit PolledMemory(Device&);
-  /// Zeroed memory for what the device reads and the host writes, or the other way round. Memory of at most a page is
-  /// placed, as long as there are pages; larger memory has pages of both kinds.
+  /// `pieces`: how many pieces of at most a page will be taken.
+  PolledMemory(Device&, std::size_t pieces);
+  /// Zeroed memory for what the device reads and the host writes, or the other way round. A piece of at most a page has
+  /// a page of its own, which is placed; larger pieces have pages of both kinds.
   std::byte* read_by_device(std::size_t bytes) { return take(bytes, true); }
   std::byte* written_by_device(std::size_t bytes) { return take(bytes, false); }
 

@@ -20,6 +20,8 @@
 /// pollers back.
 namespace feedrate {
 
+inline constexpr unsigned kMaxMirrors = 16;
+
 enum class Notify : std::uint32_t { counter, flags };
 enum class ResultOrder : std::uint32_t { in_order, as_finished };
 
@@ -39,21 +41,25 @@ struct LaneView {
   std::uint64_t* ends = nullptr;
   std::uint32_t* finished = nullptr;  ///< for results as they finish: number + 1, written every lap
   LaneParking* parking = nullptr;
-  Unit* flagged_in = nullptr;  ///< slots of units, if messages are notified by flags
+  /// Slots of units, if messages are notified by flags. The producer writes each of the `mirrors` copies of the
+  /// incoming slots, one after another, and different pollers watch different copies: the GPU has only one or two reads
+  /// of a cache line in flight at a time, so more pollers need more lines to read.
+  Unit* flagged_in[kMaxMirrors] = {};
   Unit* flagged_out = nullptr;
   std::uint32_t in_units = 0, out_units = 0;            ///< units of a full slot
   std::uint32_t in_slot_units = 0, out_slot_units = 0;  ///< distance between slots in units
-  /// Number of copies of the incoming slots. The producer writes them one after another, and different pollers watch
-  /// different copies: the GPU has only one or two reads of a cache line in flight at a time, so more pollers need more
-  /// lines to read.
   std::uint32_t mirrors = 1;
-  std::uint32_t mirror_units = 0;  ///< distance between copies in units
   Notify notify = Notify::counter;
   ResultOrder results = ResultOrder::in_order;
   RecorderState recorder = {};  ///< where the pollers record when they work on sampled messages
 
   FEEDRATE_HD Unit* unit_in(std::uint64_t number, std::uint32_t mirror) const {
-    return flagged_in + std::size_t{mirror} * mirror_units + ring.slot(number) * in_slot_units;
+    return unit_of(flagged_in[mirror], number);
+  }
+  /// For device code, which selects the copy once: an array in registers has no variable index.
+  template <class SomeUnit>
+  FEEDRATE_HD SomeUnit* unit_of(SomeUnit* copy, std::uint64_t number) const {
+    return copy + ring.slot(number) * in_slot_units;
   }
   FEEDRATE_HD Unit* unit_out(std::uint64_t number) const { return flagged_out + ring.slot(number) * out_slot_units; }
 };

@@ -102,20 +102,21 @@ inline __host__ __device__ unsigned messages_per_poll(const LaneView& lane, cons
 }
 
 /// Serves by flags, one message at a time: each poll reads the entire next slot, kUnits units per thread. The team
-/// needs shared memory for the units of one message and of one result.
+/// needs shared memory for the units of one message and of one result. `copy`: the incoming slots that the team
+/// watches.
 template <unsigned kUnits, class F, class Group, class Recorder>
 __device__ void serve_flagged(const F& functor, const Group& team, const LaneView& lane, LaneState* state,
-                              const ResidentShape& shape, const Recorder& recorder, unsigned poller, std::byte* stage) {
+                              const ResidentShape& shape, const Recorder& recorder, const Unit* copy,
+                              std::byte* stage) {
   std::byte* const in = stage;
   std::byte* const out = stage + lane.in_units * sizeof(Unit);
-  const std::uint32_t mirror = poller % lane.mirrors;
   LaneServer server(lane, state);
   Idle idle(shape.idle);
   while (true) {
     const std::uint64_t number = team.from_first(server.next());
     if ((number & kGone) != 0) return;
     const std::uint32_t flag = flag_of(number);
-    const Unit* const slot = lane.unit_in(number, mirror);
+    const Unit* const slot = lane.unit_of(copy, number);
     Unit mine[kUnits];
 #pragma unroll
     for (unsigned k = 0; k < kUnits; ++k) {
@@ -166,7 +167,7 @@ __device__ void serve_flagged(const F& functor, const Group& team, const LaneVie
 /// last poll found, the next poll also reads further slots, which another team may read as well.
 template <class F, class Group, class Recorder>
 __device__ void serve_flagged_many(const F& functor, const Group& team, const LaneView& lane, LaneState* state,
-                                   const ResidentShape& shape, const Recorder& recorder, unsigned poller,
+                                   const ResidentShape& shape, const Recorder& recorder, const Unit* copy,
                                    std::byte* stage, unsigned staging) {
   constexpr unsigned kEach = kUnitsPerThreadOfMany;
   const unsigned in_stride = lane.ring.in_stride, out_stride = lane.ring.out_stride, slot = lane.in_slot_units;
@@ -174,7 +175,6 @@ __device__ void serve_flagged_many(const F& functor, const Group& team, const La
   std::byte *const in = stage, *const out = in + most * in_stride;
   auto* const needed = reinterpret_cast<std::uint32_t*>(out + most * out_stride);  // number of units, by message
   std::uint32_t& missing = needed[most];                                           // the first incomplete message
-  const std::uint32_t mirror = poller % lane.mirrors;
   LaneServer server(lane, state);
   Idle idle(shape.idle);
   // Used by the first thread only: the messages that are claimed but not yet seen complete, and the minimum number of
@@ -198,7 +198,7 @@ __device__ void serve_flagged_many(const F& functor, const Group& team, const La
 #pragma unroll
     for (unsigned k = 0; k < kEach; ++k) {
       const unsigned i = team.rank() + k * team.size(), m = i / slot, unit = i % slot;
-      if (m < wanted && unit < lane.in_units) mine[k] = SystemMemory::load_unit(lane.unit_in(number + m, mirror)[unit]);
+      if (m < wanted && unit < lane.in_units) mine[k] = SystemMemory::load_unit(lane.unit_of(copy, number + m)[unit]);
     }
     if (team.rank() == 0) missing = wanted;
 #pragma unroll
@@ -290,11 +290,13 @@ __global__ void __launch_bounds__(1024) resident_kernel(F functor, const LaneVie
   const unsigned size = blockDim.x / shape.pollers, poller = threadIdx.x / size;
   const unsigned staging = dynamic_shared_bytes() / shape.pollers & ~15u;
   std::byte* const mine = reinterpret_cast<std::byte*>(stage) + poller * staging;
+  static_assert(kMaxMirrors >= kMaxPollers);
+  const Unit* const copy = lanes[blockIdx.x].flagged_in[poller % lane.mirrors];
   const auto serve = [&](const auto& team) {
     if constexpr (form == kMany) {
-      serve_flagged_many(functor, team, lane, &state, shape, recorder, poller, mine, staging);
+      serve_flagged_many(functor, team, lane, &state, shape, recorder, copy, mine, staging);
     } else if constexpr (form != 0) {
-      serve_flagged<form>(functor, team, lane, &state, shape, recorder, poller, mine);
+      serve_flagged<form>(functor, team, lane, &state, shape, recorder, copy, mine);
     } else {
       serve_counted(functor, team, lane, &state, shape, recorder, &claimed_ns[poller], mine, staging);
     }

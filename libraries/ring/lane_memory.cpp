@@ -25,7 +25,8 @@ std::size_t slots_bytes(const RingConfig& config, std::size_t payload) {
 /// A lane whose slots are in pinned memory, which both sides access.
 class PinnedLane : public HostLane {
  public:
-  PinnedLane(Device& device, const RingConfig& config, const RecorderState& recorder) : memory_(device) {
+  PinnedLane(Device& device, const RingConfig& config, const RecorderState& recorder)
+      : memory_(device, kPieces + config.mirrors) {
     const std::size_t capacity = config.capacity;
     const bool flagged = config.notify == Notify::flags;
     const auto to_device = [&](std::size_t bytes) { return memory_.read_by_device(bytes); };
@@ -46,8 +47,9 @@ class PinnedLane : public HostLane {
       host_.in_slot_units = static_cast<std::uint32_t>(in / sizeof(Unit));
       host_.out_slot_units = static_cast<std::uint32_t>(out / sizeof(Unit));
       host_.mirrors = config.mirrors;
-      host_.mirror_units = static_cast<std::uint32_t>(capacity * host_.in_slot_units);
-      host_.flagged_in = reinterpret_cast<Unit*>(to_device(config.mirrors * capacity * in));
+      for (unsigned mirror = 0; mirror < config.mirrors; ++mirror) {
+        host_.flagged_in[mirror] = reinterpret_cast<Unit*>(to_device(capacity * in));
+      }
       host_.flagged_out = reinterpret_cast<Unit*>(from_device(capacity * out));
     } else {
       host_.ring.in = to_device(slots_bytes(config, config.message_bytes)) + slots_begin(config.message_bytes);
@@ -70,6 +72,7 @@ class PinnedLane : public HostLane {
   void release(std::size_t n) override { collector_->release(n); }
 
  private:
+  static constexpr std::size_t kPieces = 3;  // besides the incoming slots: words, results and ends
   PolledMemory memory_;
   std::optional<LaneProducer> producer_;
   std::optional<LaneCollector> collector_;

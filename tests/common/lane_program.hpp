@@ -63,8 +63,9 @@ struct LaneWords {
       view.in_units = view.out_units = units_of(kStride);
       view.in_slot_units = view.out_slot_units = kSlotUnits;
       view.mirrors = setup.mirrors;
-      view.mirror_units = static_cast<std::uint32_t>(setup.capacity * view.in_slot_units);
-      view.flagged_in = flagged_in;
+      for (unsigned mirror = 0; mirror < setup.mirrors; ++mirror) {
+        view.flagged_in[mirror] = flagged_in + mirror * setup.capacity * view.in_slot_units;
+      }
       view.flagged_out = flagged_out;
       for (std::uint64_t slot = 0; slot < setup.capacity; ++slot) {
         for (unsigned unit = 0; unit < kUnits; ++unit) {

@@ -11,7 +11,7 @@ namespace {
 TEST(PolledMemoryOnGpu, DeviceReadsNearPagesAndWritesFarOnes) {
   if (const auto reason = cuda_unavailable(); !reason.empty()) GTEST_SKIP() << reason;
   const auto device = open_device("cuda");
-  PolledMemory memory(*device);
+  PolledMemory memory(*device, 4);
   std::byte* const pieces[] = {memory.read_by_device(64), memory.read_by_device(PolledMemory::kPage),
                                memory.written_by_device(64), memory.written_by_device(PolledMemory::kPage)};
   std::uint32_t cycles[std::size(pieces)];

@@ -11,7 +11,7 @@ namespace {
 
 TEST(PolledMemory, EveryPieceIsZeroedAndHasPagesOfItsOwn) {
   const auto device = open_cpu_device();
-  PolledMemory memory(*device);
+  PolledMemory memory(*device, 4);
   std::set<std::uintptr_t> pages;
   for (unsigned i = 0; i < 40; ++i) {  // more than there are pages to choose from
     const std::size_t bytes = i % 4 == 3 ? 3 * PolledMemory::kPage : 100;

@@ -59,12 +59,13 @@ struct LaneMemory {
     view.ends = ends.data();
     view.finished = finished.data();
     view.parking = &parking;
-    view.flagged_in = units_in.data();
+    for (unsigned mirror = 0; mirror < axes.mirrors; ++mirror) {
+      view.flagged_in[mirror] = units_in.data() + mirror * capacity * kUnits;
+    }
     view.flagged_out = units_out.data();
     view.in_units = view.out_units = units_of(kStride);
     view.in_slot_units = view.out_slot_units = kUnits;
     view.mirrors = axes.mirrors;
-    view.mirror_units = static_cast<std::uint32_t>(capacity * kUnits);
     view.notify = axes.notify;
     view.results = axes.results;
   }

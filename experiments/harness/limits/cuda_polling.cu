@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <bit>
 #include <limits>
 #include <vector>
 
@@ -31,12 +30,11 @@ __global__ void answer_kernel(std::uint64_t* question, std::uint64_t* answer, st
 /// Distance between slots in units, rounded up to complete cache lines.
 constexpr unsigned lone_step(unsigned bytes) { return (units_of(bytes) + 7) / 8 * 8; }
 
-/// Number of slots: as many as fit into a page for all pollers, because a page can be placed where a round trip is
-/// shortest. Messages larger than a page use more, so that each is written to lines that were not read recently.
-unsigned lone_slots(unsigned bytes, unsigned pollers) {
-  const std::size_t fit = PolledMemory::kPage / (pollers * lone_step(bytes) * sizeof(Unit));
-  return fit == 0 ? 64 : static_cast<unsigned>(std::bit_floor(fit));
-}
+constexpr unsigned kMostCopies = 16;
+/// Each poller's copy of the slots.
+struct LoneCopies {
+  Unit* in[kMostCopies];
+};
 
 /// Returns lone messages, with one added to every word: a floor for any queue's lone messages. Each team polls its own
 /// copy of the slots and has one thread per unit. The slots have in-band ready flags (common/ring/flags.hpp).
@@ -66,16 +64,16 @@ __device__ void answer_lone(const Group& team, const Unit* in, Unit* out, unsign
   }
 }
 
-/// Runs as one block. `in` contains a copy of the slots for each poller.
+/// Runs as one block.
 template <bool by_warp>
 __global__ void __launch_bounds__(1024)
-    lone_kernel(const Unit* in, Unit* out, unsigned bytes, unsigned slots, unsigned pollers, std::uint64_t trips) {
+    lone_kernel(LoneCopies copies, Unit* out, unsigned bytes, unsigned slots, unsigned pollers, std::uint64_t trips) {
   __shared__ std::uint64_t next;
   __shared__ TeamScratch scratch[16];
   if (threadIdx.x == 0) next = 0;
   __syncthreads();
   const unsigned size = blockDim.x / pollers, poller = threadIdx.x / size;
-  const Unit* const copy = in + std::size_t{poller} * slots * lone_step(bytes);
+  const Unit* const copy = copies.in[poller];
   if constexpr (by_warp) {
     answer_lone(OneWarp{}, copy, out, bytes, slots, trips, &next);
   } else {
@@ -112,17 +110,19 @@ __global__ void round_kernel(const uint4* in, uint4* out, std::uint64_t* words, 
   }
 }
 
-double lone_message_ns(Device& device, unsigned bytes, unsigned pollers) {
+double lone_message_ns(Device& device, unsigned bytes, unsigned pollers, unsigned slots) {
   const unsigned units = units_of(bytes), warps = (units + 31) / 32;
-  const unsigned slots = lone_slots(bytes, pollers);
-  const std::size_t copy = std::size_t{slots} * lone_step(bytes);
-  PolledMemory memory(device);
-  auto* in = reinterpret_cast<Unit*>(memory.read_by_device(pollers * copy * sizeof(Unit)));
-  auto* out = reinterpret_cast<Unit*>(memory.written_by_device(copy * sizeof(Unit)));
+  const std::size_t size = std::size_t{slots} * lone_step(bytes) * sizeof(Unit);
+  PolledMemory memory(device, pollers + 1);
+  LoneCopies copies{};
+  for (unsigned poller = 0; poller < pollers; ++poller) {
+    copies.in[poller] = reinterpret_cast<Unit*>(memory.read_by_device(size));
+  }
+  auto* out = reinterpret_cast<Unit*>(memory.written_by_device(size));
   const OneStream stream;
   constexpr std::uint64_t kAll = kTrips + kTrips / 10;  // median_ns uses another tenth as warm-up
   const auto kernel = warps == 1 ? lone_kernel<true> : lone_kernel<false>;
-  kernel<<<1, 32 * warps * pollers, 0, stream>>>(in, out, bytes, slots, pollers, kAll);
+  kernel<<<1, 32 * warps * pollers, 0, stream>>>(copies, out, bytes, slots, pollers, kAll);
   check(cudaGetLastError(), "kernel launch");
   std::vector<std::uint32_t> message(units * kUnitData / 4 + 4);
   std::uint64_t trip = 0, wrong = 0;
@@ -131,7 +131,7 @@ double lone_message_ns(Device& device, unsigned bytes, unsigned pollers) {
     const auto word = static_cast<std::uint32_t>(trip);
     std::fill(message.begin(), message.end(), word);
     for (unsigned poller = 0; poller < pollers; ++poller) {
-      store_flagged(in + poller * copy + slot, trip, reinterpret_cast<const std::byte*>(message.data()), units);
+      store_flagged(copies.in[poller] + slot, trip, reinterpret_cast<const std::byte*>(message.data()), units);
     }
     for (std::uint32_t i = 0; i < units; ++i) {
       Unit unit = SystemMemory::load_unit(out[slot + i]);
@@ -152,8 +152,15 @@ double lone_message_ns(Device& device, unsigned bytes, unsigned pollers) {
 /// Median time in ns for `bytes` to a polling kernel and back, with one added to each word, for the fastest number of
 /// `pollers`. More pollers read the line more often, but the host must write a copy for each.
 double lone_message_ns(LimitProbe& probe, unsigned bytes, std::initializer_list<unsigned> pollers) {
+  // Many slots, so that each message is written to lines that were not read recently; or as many as fit into a page,
+  // which can be placed.
+  const std::size_t fit = PolledMemory::kPage / (lone_step(bytes) * sizeof(Unit));
   double shortest = std::numeric_limits<double>::infinity();
-  for (const unsigned n : pollers) shortest = std::min(shortest, lone_message_ns(probe.device(), bytes, n));
+  for (const unsigned n : pollers) {
+    for (const unsigned slots : {64u, static_cast<unsigned>(fit)}) {
+      if (slots != 0) shortest = std::min(shortest, lone_message_ns(probe.device(), bytes, n, slots));
+    }
+  }
   return shortest;
 }
 
@@ -184,7 +191,7 @@ double round_ns(LimitProbe& probe, double share) {
 
 /// Median time in ns for one word to a polling kernel and back.
 double word_round_trip_ns(LimitProbe& probe, bool placed) {
-  PolledMemory memory(probe.device());
+  PolledMemory memory(probe.device(), 2);
   constexpr std::size_t kBytes = sizeof(std::uint64_t);
   auto* question =
       reinterpret_cast<std::uint64_t*>(placed ? memory.read_by_device(kBytes) : memory.written_by_device(kBytes));
