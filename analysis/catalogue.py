@@ -2,6 +2,7 @@
 members of the axes, limits and units. It is the analysis's only source of knowledge about an experiment."""
 
 import json
+import lzma
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -12,6 +13,7 @@ from .errors import BadInput
 from .verdict import BUCKET_NOISE, Metric
 
 FILE = "catalogue.json"
+PACKED = f"{FILE}.xz"
 PERCENTILES = ("min", "mean", "p50", "p90", "p99", "p999", "max")
 TAILS = ("p99", "p999", "max")
 JUDGED = ("p50", "p99")  # percentiles of a distribution that `compare` judges
@@ -200,14 +202,14 @@ class Catalogue:
 
 def read(directory: Path, argument: str) -> dict:
     """The catalogue document in the results directory."""
-    file = directory / FILE
+    file, packed = directory / FILE, directory / PACKED
     allowed = f"the output of `feedrate list --json` from the executable that wrote the rows, saved as {file}"
-    if not file.is_file():
+    if not file.is_file() and not packed.is_file():
         raise BadInput(argument, directory, f"has no {FILE}, which describes its rows", allowed)
     try:
-        document = json.loads(file.read_bytes())
+        document = json.loads(file.read_bytes() if file.is_file() else lzma.decompress(packed.read_bytes()))
         Catalogue(_experiments([document]), _limits([document]))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (lzma.LZMAError, ValueError, KeyError, TypeError, AttributeError) as error:
         problem = f"{FILE} is not a catalogue ({type(error).__name__}: {error})"
         raise BadInput(argument, directory, problem, allowed) from error
     return document

@@ -4,6 +4,7 @@ second."""
 
 import hashlib
 import json
+import lzma
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +28,7 @@ QUEUES = {
 SETTINGS = {"seconds": 0.5, "warmup_seconds": 0.1, "messages": 0, "seed": 1, "repetitions": 3, "pinned_threads": False}
 TIME = {"started": "2026-11-21T08:00:00Z", "duration_seconds": 0.7}
 # The output of `feedrate list --json`, from the committed results. It has four experiments.
-CATALOGUE = json.loads((Path(__file__).parents[2] / "results/reference/h200/overlap/catalogue.json").read_text())
+CATALOGUE = json.loads(lzma.decompress((Path(__file__).parents[2] / "results/reference/h200/overlap/catalogue.json.xz").read_bytes()))
 METRICS = catalogue.merged([CATALOGUE]).experiment("feeding").compared
 RUNS: dict[str, dict] = {}  # all runs by id; `write` adds the runs of its rows to the file
 LIMITED = "generator-bound: 97 % of the rate of the load generator alone"

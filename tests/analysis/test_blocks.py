@@ -64,6 +64,13 @@ def run(words: list[str]) -> None:
             runpy.run_path(str(ROOT / words[0]), run_name="__main__")
 
 
+def test_spreads_of_ab_match_their_command(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    commands = examples((ROOT / "results/reference/h200/ab/README.md").read_text(encoding="utf-8"))
+    (words,) = [words for words in commands if "--spreads" in words]
+    assert main([*words[2:], "--check"]) == 0
+
+
 @pytest.mark.parametrize("page", published())
 def test_blocks_match_their_commands(mirror, page, monkeypatch):
     monkeypatch.chdir(mirror)

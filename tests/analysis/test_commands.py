@@ -6,6 +6,7 @@ import ast
 import errno
 import io
 import json
+import lzma
 import os
 import shutil
 import subprocess
@@ -49,6 +50,7 @@ def place(tmp_path_factory):
     }.items():  # fmt: skip
         rows.write(here / name, some)
     rows.write(here / "bare", [GOOD], None)
+    (rows.write(here / "cut-catalogue", [GOOD], None) / "catalogue.json.xz").write_bytes(lzma.compress(b"{}" * 99)[:40])
     rows.write(here / "odd-catalogue", [GOOD], {"experiments": [{"figures": 1}]})
     coarse = rows.cell(rows.params())
     coarse["figures"]["latency_ns"]["histogram"]["sub_bucket_bits"] = 7
@@ -87,6 +89,7 @@ def place(tmp_path_factory):
     ("report good bare", "DIR 'bare': has no catalogue.json, which describes its rows"),
     ("compare good bare", "B 'bare'"),
     ("report odd-catalogue", "catalogue.json is not a catalogue"),
+    ("report cut-catalogue", "catalogue.json is not a catalogue (LZMAError"),
     ("report no-experiment", "names no experiment"),
     ("report not-packed", "rows.jsonl.xz is not compressed"),
     ("report no-version", "has schema version None; allowed: 3"),
