@@ -25,8 +25,9 @@ from .handoff.beside_torch import beside_torch_text
 from .marked import publish, write_whole
 from .plots.timeline import write_timeline
 from .report import write_report
+from .spreads import spreads_text
 from .store_costs import store_costs_text
-from .trials import spreads_text, trials_text
+from .trials import trials_text
 from .verdict import RUN_NOISE
 
 EXIT_CODES = "Exit code: 0; 1 if a point fails a --fail-on gate; 2 for invalid input."
@@ -259,13 +260,18 @@ def _add_comparisons(commands) -> None:
         metavar="FILE",
         help="write instead how much starts differ, as code that tells `feedrate ab` what it will find",
     )
+    command.add_argument("--by-point", action="store_true", help="a line for each point instead of each variant; no tails")
 
     def count(given) -> int:
         margins = Margins(parse_margin(given.margin), parse_margin(given.same_margin, "--same-margin"))
         if given.spreads:
+            for option in ("dose", "page", "by_point"):
+                if getattr(given, option):
+                    name = "readme" if option == "page" else option.replace("_", "-")
+                    raise BadInput(f"--{name}", getattr(given, option), "does not apply to --spreads", "no value")
             return write_whole(given.spreads, spreads_text(given.source, margins), given.check, ", ".join(given.source))
         dose = parse_margin(given.dose, "--dose") if given.dose else 0.0
-        text = partial(trials_text, given.source, margins, dose)
+        text = partial(trials_text, given.source, margins, dose, given.by_point)
         return publish(text, given.page, "--readme", "trials", given.check, ", ".join(given.source))
 
     command.set_defaults(run=count)

@@ -11,7 +11,7 @@ import pandas as pd
 from . import tables, units
 from .document import Table, markdown_table
 from .errors import BadInput
-from .load import Results, load
+from .load import Results, load, require_alike
 
 WORK = "flops_per_byte"
 STAGE = "kernel_end"
@@ -20,17 +20,20 @@ STAGE = "kernel_end"
 def dose_text(first: str, second: str) -> str:
     """The table of the planted shares; `first` and `second` are result directories of sides A and B."""
     a, b = load([first]), load([second])
+    require_alike([a, b])
     axes = [axis for axis in a.axes if axis != WORK]
-    sides = [_by_point(results, axes) for results in (a, b)]
-    shared = [point for point in sides[0] if point in sides[1]]
-    if not shared:
-        raise BadInput("DIR", second, "has none of the points of side A", f"points that differ only in {WORK}")
+    sides = [_by_point(results, axes, folder) for results, folder in ((a, first), (b, second))]
+    for folder, own, other in ((first, *sides), (second, *reversed(sides))):
+        if alone := len(own.keys() - other.keys()):
+            problem = f"has {alone} points that the other side lacks"
+            raise BadInput("DIR", folder, problem, f"points that differ only in {WORK}")
     shown = [axis for axis in tables.varying(a, b) if axis != WORK]
-    columns = [a.experiment.what, *(tables.name(a, axis) for axis in shown), "kernel, A", "kernel, B", "planted", "time per message, A", "time per message, B"]
+    columns = [a.experiment.what, *(tables.name(a, axis) for axis in shown)]
+    columns += ["kernel, A", "kernel, B", "planted", "time per message, A", "time per message, B"]
     lines = []
-    for point in shared:
+    for point in sides[0]:
         one, two = (side[point] for side in sides)
-        kernels = [_kernel_ns(rows) for rows in (one, two)]
+        kernels = [_kernel_ns(rows, folder) for rows, folder in ((one, first), (two, second))]
         periods = [1e9 / float(rows["messages_per_second"].median()) for rows in (one, two)]
         added = kernels[1] - kernels[0]
         alone = one.iloc[0]["window"] == 1
@@ -49,16 +52,18 @@ def dose_text(first: str, second: str) -> str:
     return f"{markdown_table(Table(columns, lines, set(range(1, len(columns)))))}\n\n{note}"
 
 
-def _by_point(results: Results, axes: list[str]) -> dict[tuple, pd.DataFrame]:
-    cells = results.counted
-    found = {}
-    for point, rows in cells.groupby([axis for axis in axes if axis in cells], sort=False, dropna=False):
-        found[point] = rows
+def _by_point(results: Results, axes: list[str], folder: str) -> dict[tuple, pd.DataFrame]:
+    if WORK not in results.cells:
+        raise BadInput("DIR", folder, f"has no axis {WORK}", "a sweep of ab_dose")
+    known = [axis for axis in axes if axis in results.cells]
+    found = dict(iter(results.counted.groupby(known, sort=False, dropna=False)))
+    if any(rows[WORK].nunique() > 1 for rows in found.values()):
+        raise BadInput("DIR", folder, f"has several values of {WORK} at one point", "one amount of work per point")
     return found
 
 
-def _kernel_ns(rows: pd.DataFrame) -> float:
+def _kernel_ns(rows: pd.DataFrame, folder: str) -> float:
     times = [stages[STAGE]["mean"] for stages in rows["stages"] if stages and STAGE in stages]
     if not times:
-        raise BadInput("DIR", rows.iloc[0]["variant"], f"has no stage {STAGE}", "rows with stage times")
+        raise BadInput("DIR", folder, f"has no stage {STAGE} of {rows.iloc[0]['variant']}", "rows with stage times")
     return float(np.median(times))

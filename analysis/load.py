@@ -1,7 +1,7 @@
 """Loads result directories into tables: the cells, searches and limits of each experiment."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -63,6 +63,14 @@ class Results:
         """These results with only the closed-load cells, which keep their window full. Only they show a queue's maximum
         rate and the latency of a lone message; in an open load the rate is given."""
         return replace(self, cells=self.cells[~self.cells["open"]])
+
+
+def require_alike(runs: Sequence[Results]) -> None:
+    """Raises BadInput if the runs differ in their revision or kind of device."""
+    for what, key in (("revision", "revision"), ("kind of GPU", "gpu")):
+        values = {str(one.get(key)) for run in runs for one in run.environments}
+        if len(values) > 1:
+            raise BadInput("DIR", ", ".join(sorted(values)), f"these runs differ in their {what}", f"runs of one {what}")
 
 
 def load(directories: Iterable[str | Path], argument: str = "DIR", experiment: str = FEEDING) -> Results:

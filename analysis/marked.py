@@ -23,7 +23,7 @@ def write_whole(file: str, text: str, check: bool, source: str) -> int:
     """Writes a file that holds nothing but `text`, or with `check` only reports whether that would change it. Returns the
     exit code."""
     path = Path(file)
-    if path.is_file() and path.read_text() == text:
+    if path.is_file() and path.read_bytes() == text.encode():
         return 0
     if check:
         print(f"{file} does not match the rows of {source}", file=sys.stderr)

@@ -1,46 +1,55 @@
 """Trials of `feedrate ab` with known truth: equal sides, or a side that is worse by a known dose.
 
-With equal sides every FASTER and SLOWER is false. With a dose, the share of SLOWER is compared with the power that was
-stated for each point before: the mean of these probabilities. Each folder is one run; its points are judged alone, as a
-user would see them, so that runs on several machines are independent trials.
+With equal sides every FASTER and SLOWER is false. With a dose, the share of SLOWER is compared with what each run's own
+errors let expect. Each folder is one run; its points are judged alone, as a user would see them, so that runs on several
+machines are independent trials.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pandas as pd
 
-from . import power, units
+from . import power, tables, units
 from .aa import share_text, upper_bound
 from .ab import Margins, Run, match
 from .compare import metrics_of
 from .document import Table, markdown_table
 from .errors import BadInput
+from .load import Results
 from .verdict import FASTER, SAME, SLOWER, UNCLEAR, VERDICTS, Metric
 
 STARTS = (16, 24, 36)  # for the smallest change that is found
 POINTS = 10
 
 
-def trials_text(folders: Sequence[str], margins: Margins, dose: float = 0.0) -> str:
-    """The table of verdicts by metric and variant, with the goals' figures. `dose`: the share by which B is worse; 0 if
-    the sides are equal."""
+def trials_text(folders: Sequence[str], margins: Margins, dose: float = 0.0, by_point: bool = False) -> str:
+    """The table of verdicts by metric and variant, or by point, with the goals' figures. `dose`: the share by which B is
+    worse; 0 if the sides are equal."""
     runs = [Run(folder) for folder in folders]
     names = {name for run in runs for name in run.shared}
     if len(names) != 1:
         raise BadInput("OUT", ", ".join(folders), f"has {len(names)} experiments", "folders of one experiment")
     (name,) = names
-    judged = pd.concat([match(name, [run], margins)[0] for run in runs], ignore_index=True)
+    judged = pd.concat([match(name, [run], margins)[0].assign(run=n) for n, run in enumerate(runs)], ignore_index=True)
     metrics = [metric for metric in metrics_of(*runs[0].shared[name]) if any(one.verdict for one in judged[metric.column])]
-    what = runs[0].shared[name][0].experiment.what
+    results = runs[0].shared[name][0]
+    what = results.experiment.what
+    if by_point:
+        shown = [axis for axis in tables.varying(*runs[0].shared[name]) if axis in judged]
+        judged["point"] = [tables.place(results, point, shown) for _, point in judged.iterrows()]
+    judged["expected"] = [{} for _ in range(len(judged))]
+    for metric in metrics if dose else []:
+        for _, run in judged.groupby("run"):
+            _expect(run, metric, dose, margins)
     lines = []
     for metric in metrics:
-        all_found = power.share_found(list(judged[metric.column]), dose, margins.changed)
-        for variant, some in judged.groupby("variant", sort=False):
-            lines.append([_name(metric), variant, *_line(list(some[metric.column]), margins, dose, all_found)])
-    columns = ["metric", what, "verdicts", *VERDICTS, "starts differ by", *(f"finds with {n} starts" for n in STARTS)]
+        for label, some in _groups(judged, results, by_point and not metric.tail):
+            lines.append([_name(metric), *label, *_line(some, metric, margins, dose)])
+    columns = ["metric", what, *(["point"] if by_point else []), "verdicts", *VERDICTS, "starts differ by"]
+    columns += [f"finds with {n} starts" for n in STARTS]
     if dose:
-        columns += ["found", "stated power"]
+        columns += ["found", "expected"]
     environments = dict.fromkeys(_machine(run.shared[name][0].environments[0]) for run in runs)
     fewest, most = int(judged["starts"].min()), int(judged["starts"].max())
     starts = f"{most}" if fewest == most else f"{fewest} to {most}"
@@ -49,41 +58,9 @@ def trials_text(folders: Sequence[str], margins: Margins, dose: float = 0.0) -> 
         f"{' '.join(_outcome(metric, judged, margins, dose) for metric in metrics)} “Starts differ "
         "by”: the standard deviation of the log ratio between starts, at the median point. “Finds”: the smallest change of "
         f"one point among {POINTS} that is found in {units.percent(power.USUAL)} of the cases to be more than "
-        f"{units.percent(margins.changed)}, at the median point. {'; '.join(environments)}"
+        f"{units.percent(margins.changed)}, at the median point. {_expectation(dose)}{'; '.join(environments)}"
     )
     return f"{markdown_table(Table(columns, lines, set(range(2, len(columns)))))}\n\n{note}"
-
-
-def spreads_text(folders: Sequence[str], margins: Margins) -> str:
-    """C++ code that tells `feedrate ab` how much starts differed in these runs: the deviation of each experiment, metric
-    and variant at its median point, which says before a comparison what it will find. Tails are left out, because
-    `ab` shows none."""
-    runs = [Run(folder) for folder in folders]
-    lines, machines, starts = [], {}, 0
-    for name in dict.fromkeys(name for run in runs for name in run.shared):
-        measured = [run for run in runs if name in run.shared]
-        judged = [match(name, [run], margins)[0] for run in measured]
-        starts += sum(int(one["starts"].max()) for one in judged)
-        experiment = measured[0].shared[name][0].experiment
-        machines |= dict.fromkeys(run.shared[name][0].environments[0].get("gpu") or "a CPU" for run in measured)
-        for metric in metrics_of(*measured[0].shared[name]):
-            for variant, some in pd.concat(judged, ignore_index=True).groupby("variant", sort=False):
-                deviations = [np.sqrt(one.spread) for one in some[metric.column] if np.isfinite(one.spread)]
-                idle = experiment.rank(some.iloc[0])[0]
-                if deviations and not metric.tail and not idle:
-                    lines.append(f'    {{"{name}", "{metric.key}", "{variant}", {float(np.median(deviations)):.3g}}},')
-    runs_of = f"{len(runs)} run{'s' * (len(runs) > 1)}"
-    return "\n".join(
-        [
-            "// Made by `python -m analysis trials … --spreads` from runs of `feedrate ab`: experiment, figure, variant, and",
-            "// the standard deviation of the log ratio of both sides between starts.",
-            "constexpr ReferenceSpread kReferenceSpreads[] = {",
-            *lines,
-            "};",
-            f'constexpr std::string_view kReferenceTrials = "as {starts} starts in {runs_of} on {" and ".join(machines)}";',
-            "",
-        ]
-    )
 
 
 def _truth(dose: float) -> str:
@@ -98,7 +75,33 @@ def _machine(environment: dict) -> str:
     return f"{environment.get('gpu') or environment.get('cpu')}, revision {environment.get('revision')}"
 
 
-def _line(ratios: list, margins: Margins, dose: float, all_found: float) -> list[str]:
+def _groups(judged: pd.DataFrame, results: Results, by_point: bool) -> Iterable[tuple[list[str], pd.DataFrame]]:
+    """The points by variant, or each setting of a variant apart; the first column of a variant as a whole is empty."""
+    if not by_point:
+        columns = [""] if "point" in judged else []
+        return [([variant, *columns], some) for variant, some in judged.groupby("variant", sort=False)]
+    return [(list(label), some) for label, some in judged.groupby(["variant", "point"], sort=False)]
+
+
+def _expect(run: pd.DataFrame, metric: Metric, dose: float, margins: Margins) -> None:
+    """Enters the probability that the dose, which all points of a run have, is found at each."""
+    every = list(run[metric.column])
+    risk = 1 / max(power.share_found(every, dose, margins.changed), 1e-6)
+    for place, one in zip(run["expected"], every):
+        place[metric.column] = next(iter(power.of([one], dose, margins.changed, risk)), 0.0)
+
+
+def _expectation(dose: float) -> str:
+    if not dose:
+        return ""
+    return (
+        "“Found”: the share of SLOWER, with its 95 % interval (Clopper and Pearson). “Expected”: the mean probability to "
+        "find the dose, from the errors of each run, if all of its points have it. "
+    )
+
+
+def _line(some: pd.DataFrame, metric: Metric, margins: Margins, dose: float) -> list[str]:
+    ratios = list(some[metric.column])
     words = [one.verdict for one in ratios if one.verdict]
     deviations = [np.sqrt(one.spread) for one in ratios if np.isfinite(one.spread)]
     typical = float(np.median(deviations)) if deviations else np.nan
@@ -107,8 +110,8 @@ def _line(ratios: list, margins: Margins, dose: float, all_found: float) -> list
         change = power.change(*power.STARTS.error(typical**2, count), POINTS, margins.changed)
         cells.append(units.percent(change) if change <= 1 else "over 100 %")
     if dose:
-        stated = power.of(ratios, dose, margins.changed, 1 / max(all_found, 1e-6))
-        cells += [share_text(words.count(SLOWER), len(words)), units.percent(float(np.mean(stated or [0.0])))]
+        expected = [one[metric.column] for one in some["expected"]]
+        cells += [share_text(words.count(SLOWER), len(words)), units.percent(float(np.mean(expected)))]
     return cells
 
 

@@ -1,8 +1,8 @@
 """Each queue at its best over several machines, from one run of the same sweep on each.
 
-A machine is one observation: machines differ by more than the repetitions on one of them (hosts by 5 to 14 % here), so
-only their spread says what another machine of this kind would show. The figure is the geometric mean of the machines'
-medians, and the interval is Student's t on their logarithms.
+A machine is one observation: machines differ by more than the repetitions on one of them, so only their spread says how
+well a few of them speak for all. The figure is the geometric mean of the machines' medians, and the interval is Student's t
+on their logarithms.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from ..errors import BadInput
 from ..figures import pngs, standalone
 from ..files import write_all
 from ..interval import CONFIDENCE
-from ..load import Results, load
+from ..load import Results, load, require_alike
 from ..plots.style import figure_style
 from . import choose
 from .columns import Column, number, table
@@ -31,17 +31,14 @@ CAPTION = "Markers are geometric means over the machines, and thin whiskers are 
 
 def machines_text(folders: Sequence[str]) -> str:
     """The table over the folders' runs as Markdown, with what it rests on."""
-    runs = [load([folder]) for folder in folders]
-    _require_one_release(runs)
-    measured = [_delivering(run) for run in runs]
+    runs = _load(folders)
+    measured = [delivering(run) for run in runs]
     lines = combined(measured)
-    if lines.empty:
-        raise BadInput("DIR", ", ".join(folders), "has no row that counts", "rows of feeding")
     cells = pd.concat([run.cells for run in runs], ignore_index=True)
     chosen = stats.chosen_sentence(pd.concat([named(some) for some in measured]), shown=False)
     note = " ".join(filter(None, [
-        f"Geometric means over {_count(len(runs))}, on each of which every queue has its own best settings and transfer. In brackets "
-        "the 95 % interval of Student's t on the machines' logarithms: where another machine of this kind may lie. n: "
+        f"Geometric means over {_count(len(runs))}, on each of which every queue has its own best settings and transfer. In "
+        "brackets the 95 % interval of the mean over machines of this kind (Student's t on the machines' logarithms). n: "
         "machines that measured the queue. Lone: the latency of one message of the smallest size with no other in flight.",
         chosen,
         flags.legend(cells),
@@ -65,14 +62,15 @@ def combined(measured: Sequence[pd.DataFrame]) -> pd.DataFrame:
         for metric, points in chosen.items():
             line |= _over(points, metric) | {f"{metric}_flags": {flag for point in points for flag in point["flags"]}}
             line[f"{metric}_limited"] = any(point.get("limited", False) for point in points)
-            line[f"{metric}_by"] = " or ".join(dict.fromkeys(point["transfer"] for point in points if point["transfer"] != "none"))
+            transfers = [point["transfer"] for point in points if point["transfer"] != "none"]
+            line[f"{metric}_by"] = " or ".join(dict.fromkeys(transfers))
         lines.append(line)
     return pd.DataFrame(lines).sort_values(RATE, ascending=False) if lines else pd.DataFrame(lines)
 
 
 def machines_figures(folders: Sequence[str], out: str) -> list[Path]:
     """Draws the peak message rates and the lone latencies of the same table; returns the paths."""
-    lines = combined([_delivering(load([folder])) for folder in folders]).assign(transfer="")
+    lines = combined([delivering(run) for run in _load(folders)]).assign(transfer="")
     for metric in (RATE, P50, P99):  # one machine has no interval
         lines = lines.fillna({f"{metric}_{end}": lines[metric] for end in ("low", "high")})
     peak, alone = (
@@ -122,17 +120,23 @@ def _threads(line) -> str:
     return threads + (f" + {units.ratio(server)} server cores" if server > 0 else "")
 
 
-def _delivering(results: Results) -> pd.DataFrame:
+def delivering(results: Results) -> pd.DataFrame:
+    """The points of the members that deliver, by queue."""
     measured = choose.main_work(stats.points(results.closed))
     delivering = measured[measured["variant"].isin(results.contest)]
     return delivering.assign(variant=delivering["queue"])  # the best transfer of each queue
 
 
-def _require_one_release(runs: Sequence[Results]) -> None:
-    for name, what in (("revision", "revision"), ("gpu", "kind of GPU")):
-        values = {str(one.get(name)) for run in runs for one in run.environments}
-        if len(values) > 1:
-            raise BadInput("DIR", ", ".join(sorted(values)), f"these runs differ in their {what}", f"runs of one {what}")
+def _load(folders: Sequence[str]) -> list[Results]:
+    """The runs, one per machine. Raises BadInput if they do not belong together."""
+    if repeated := [folder for folder in folders if folders.count(folder) > 1]:
+        raise BadInput("DIR", repeated[0], "is given twice", "one run per machine")
+    runs = [load([folder]) for folder in folders]
+    for folder, run in zip(folders, runs):
+        if stats.counted(delivering(run)).empty:
+            raise BadInput("DIR", folder, "has no row that counts", "rows of feeding")
+    require_alike(runs)
+    return runs
 
 
 def _where(runs: Sequence[Results]) -> str:

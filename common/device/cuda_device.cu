@@ -72,7 +72,7 @@ class CudaDevice final : public Device {
           "cudaHostRegister");
     return {data, bytes, [](std::byte* p) { cudaHostUnregister(p); }};
   }
-  std::vector<std::uint32_t> page_read_cycles(const Buffer& pinned, std::size_t page_bytes) override {
+  std::vector<std::uint32_t> page_read_cycles(std::span<std::byte> pinned, std::size_t page_bytes) override {
     reject_while_resident();
     return cuda_page_read_cycles(pinned.data(), pinned.size() / page_bytes, page_bytes);
   }

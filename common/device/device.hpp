@@ -189,8 +189,9 @@ class Device {
   /// Pins page-aligned host memory that the process already has. The memory stays pinned until the buffer is destroyed;
   /// the buffer does not free it. A mapping that the process may only read must be pinned as read_only.
   virtual Buffer pin(std::byte* data, std::size_t bytes, Access = Access::read_write) = 0;
-  /// How long this device takes to read each page of its pinned memory, in cycles; all equal on the CPU.
-  virtual std::vector<std::uint32_t> page_read_cycles(const Buffer& pinned, std::size_t page_bytes) {
+  /// How long this device takes to read each page of its pinned memory, in cycles; all equal on the CPU. Runs a short
+  /// kernel and waits for it, so not while a Resident runs. The first 16 bytes of each page are zero afterwards.
+  virtual std::vector<std::uint32_t> page_read_cycles(std::span<std::byte> pinned, std::size_t page_bytes) {
     return std::vector<std::uint32_t>(pinned.size() / page_bytes);
   }
   virtual std::unique_ptr<Stream> stream() = 0;

@@ -11,12 +11,16 @@ constexpr std::size_t kChoice = 4;  // pages per piece, about half of which are 
 }  // namespace
 
 PolledMemory::PolledMemory(Device& device, std::size_t pieces)
-    : device_(device),
-      pages_(device.allocate_host(kChoice * pieces * kPage, HostMemory::pinned)),
-      left_(kChoice * pieces) {
-  const std::vector<std::uint32_t> cycles = device.page_read_cycles(pages_, kPage);
-  std::iota(left_.begin(), left_.end(), std::size_t{0});
-  std::ranges::stable_sort(left_, {}, [&](std::size_t page) { return cycles[page]; });
+    : device_(device), memory_(device.allocate_host((kChoice * pieces + 1) * kPage, HostMemory::pinned)) {
+  // Allocations need not begin on a page.
+  const auto address = reinterpret_cast<std::uintptr_t>(memory_.data());
+  std::byte* const first = memory_.data() + (kPage - address % kPage) % kPage;
+  const std::size_t count = kChoice * pieces;
+  const std::vector<std::uint32_t> cycles = device.page_read_cycles({first, count * kPage}, kPage);
+  std::vector<std::size_t> order(count);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t page) { return cycles[page]; });
+  for (const std::size_t page : order) left_.push_back(first + page * kPage);
 }
 
 std::byte* PolledMemory::take(std::size_t bytes, bool near) {
@@ -25,7 +29,7 @@ std::byte* PolledMemory::take(std::size_t bytes, bool near) {
     return others_.back().data();
   }
   const auto at = near ? left_.begin() : left_.end() - 1;
-  std::byte* const page = pages_.data() + *at * kPage;
+  std::byte* const page = *at;
   left_.erase(at);
   return page;
 }

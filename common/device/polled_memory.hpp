@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "common/device/device.hpp"
@@ -17,7 +18,8 @@ class PolledMemory {
  public:
   static constexpr std::size_t kPage = 4096;
 
-  /// `pieces`: how many pieces of at most a page will be taken.
+  /// `pieces`: how many pieces of at most a page will be taken; each gets its page from four. Calls
+  /// `Device::page_read_cycles`, so it must not be made while a Resident runs.
   PolledMemory(Device&, std::size_t pieces);
   /// Zeroed memory for what the device reads and the host writes, or the other way round. A piece of at most a page has
   /// a page of its own, which is placed; larger pieces have pages of both kinds.
@@ -28,8 +30,8 @@ class PolledMemory {
   std::byte* take(std::size_t bytes, bool near);
 
   Device& device_;
-  Buffer pages_;
-  std::vector<std::size_t> left_;  // the pages not taken, the nearest first
+  Buffer memory_;
+  std::vector<std::byte*> left_;  // the pages not taken, the nearest first
   std::vector<Buffer> others_;
 };
 

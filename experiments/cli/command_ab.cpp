@@ -147,6 +147,7 @@ class Sides {
   }
   const Json& points() const { return points_; }
   const std::vector<std::string>& variants() const { return variants_; }
+  const std::string& device() const { return device_; }
 
  private:
   std::string a_executable() const { return options_.other.empty() ? own_executable() : options_.other; }
@@ -162,6 +163,7 @@ class Sides {
     if (hello.value("version", 0u) != kAbVersion) {
       throw BadInput("--other", options_.other, "an executable that compares in slices, as this one does");
     }
+    device_ = hello.at("device").get<std::string>();
     points_ = hello.at("points");
     variants_ = hello.at("variants").get<std::vector<std::string>>();
     limits_ = hello.at("limits");
@@ -173,6 +175,7 @@ class Sides {
   std::unique_ptr<Side> a_, b_;
   Json points_, limits_;
   std::vector<std::string> variants_;
+  std::string device_;
   unsigned start_ = 0;
 };
 
@@ -227,14 +230,16 @@ std::vector<std::string> judged_figures(const ExperimentInfo& info) {
   return names;
 }
 
-/// What a change must be to be found; empty if these spreads say nothing about these points.
+/// A sentence that says which changes will be found; empty if these spreads say nothing about these points.
 std::string what_is_found(const AbPlan& plan, const Spreads& spreads, const std::vector<std::string>& figures,
-                          const std::vector<std::string>& variants, std::string_view if_starts_differ) {
+                          const std::vector<std::string>& variants, std::string_view differ_as) {
+  if (plan.starts < kStartsForInterval) return "";
   const std::vector<std::string> lines = spreads.lines(figures, variants, plan.starts);
-  if (lines.empty() || plan.starts < kStartsForInterval) return "";
+  if (lines.empty()) return "";
   return fmt::format(
-      "{} starts find a change of one of {} points that is at least as large as here, if starts differ {}:\n  {}",
-      plan.starts, plan.points.size(), if_starts_differ, fmt::join(lines, "\n  "));
+      "if starts differ as {}, {} starts find in 80 % of the cases that one of the {} points has changed by more than "
+      "1 %, if it has changed by at least the following, depending on the point:\n  {}",
+      differ_as, plan.starts, plan.points.size(), fmt::join(lines, "\n  "));
 }
 
 /// Returns the number of failed slices.
@@ -249,7 +254,7 @@ std::uint64_t measure(const AbOptions& options, const Spec& spec, Place& place, 
   const std::vector<std::string> judged = judged_figures(*spec.info);
   std::vector<std::string> variants;  // of the points that are compared
   for (const std::uint64_t point : plan.points) variants.push_back(sides.variants().at(point));
-  const Spreads reference = reference_spreads(spec.info->name());
+  const Spreads reference = reference_spreads(spec.info->name(), sides.device());
   if (const std::string found = what_is_found(plan, reference, judged, variants, reference_trials()); !found.empty())
     say("{}\n", found);
   Progress progress(*spec.info, plan.points.size() * plan.starts, plan.seconds / static_cast<double>(plan.starts));
@@ -268,7 +273,7 @@ std::uint64_t measure(const AbOptions& options, const Spec& spec, Place& place, 
                               if (number != kPilot) return;
                               const Spreads pilot = variation.spreads(sides.variants());
                               const std::string found =
-                                  what_is_found(plan, pilot, judged, variants, fmt::format("as the first {}", kPilot));
+                                  what_is_found(plan, pilot, judged, variants, fmt::format("the first {}", kPilot));
                               if (found.empty()) return;
                               progress.show_now(found);
                               progress.keep();

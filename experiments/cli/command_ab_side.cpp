@@ -19,7 +19,7 @@ struct SideOptions {
 
 /// One side's process. It answers requests on stdin, one per line:
 ///   {"limits": rows}                               first; rows of limits that the other side measured, or empty
-///       → {"version", "points", "variants", "limits"}
+///       → {"version", "device", "points", "variants", "limits"}
 ///   {"point", "start", "block", "place"}           measures one slice → the slice, as in the row
 ///   {"point", "start"}                             ends the visit and writes its row → {"shown"}
 class SideProcess {
@@ -54,7 +54,11 @@ class SideProcess {
       names.push_back(spec_.info->text(each.values));
       variants.push_back(spec_.info->variant(each.values));
     }
-    return {{"version", kAbVersion}, {"points", names}, {"variants", variants}, {"limits", session_->limit_rows()}};
+    return {{"version", kAbVersion},
+            {"device", session_->device().kind()},
+            {"points", names},
+            {"variants", variants},
+            {"limits", session_->limit_rows()}};
   }
 
   Json measure(const Json& request) {

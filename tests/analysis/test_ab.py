@@ -310,6 +310,14 @@ def test_trials_count_false_verdicts_of_equal_sides_and_found_doses(folder, tmp_
     assert main(["trials", names[0], "--dose", "none"]) == 2 and "'none' is not a percentage" in capsys.readouterr().err
 
 
+def test_trials_by_point_have_a_line_for_each(folder, tmp_path, capsys):
+    before, after = sides(factors=[1.0] * 4)
+    folder(before, name="run/a"), folder(after, name="run/b")
+    assert main(["trials", str(tmp_path / "run"), "--by-point"]) == 0
+    lines = [line.strip("| ").split(" | ") for line in capsys.readouterr().out.splitlines() if line.startswith("| throughput")]
+    assert len(lines) == 4 and len({tuple(line[1:3]) for line in lines}) == 4 and {line[3] for line in lines} == {"1"}
+
+
 def test_spreads_of_trials_are_written_as_code_and_checked(folder, tmp_path, capsys):
     before, after = sides(factors=[1.0] * 4)
     folder(before, name="run/a"), folder(after, name="run/b")
@@ -320,6 +328,10 @@ def test_spreads_of_trials_are_written_as_code_and_checked(folder, tmp_path, cap
     assert all(line[1] == "feeding" and 0 < float(line[6].strip(", },")) < 1 for line in lines)
     assert "16 starts in 1 run on" in file.read_text()
     assert main(["trials", run, "--spreads", str(file), "--check"]) == 0
+    assert main(["trials", run, run, "--spreads", str(tmp_path / "twice")]) == 0, "a run counts once"
+    assert (tmp_path / "twice").read_text() == file.read_text()
+    assert main(["trials", run, "--spreads", str(file), "--dose", "5%"]) == 2
+    assert "--dose '5%': does not apply to --spreads" in capsys.readouterr().err
     file.write_text(file.read_text().replace("16 starts", "17 starts"))
     assert main(["trials", run, "--spreads", str(file), "--check"]) == 1
     assert "does not match the rows" in capsys.readouterr().err

@@ -37,6 +37,22 @@ def test_planted_share_is_of_the_time_that_counts(folder, capsys):
 
 
 def test_sides_with_other_points_are_rejected(folder, capsys):
-    other = str(folder([rows.cell(rows.params(window=7))], name="other"))
+    without = str(folder([rows.cell(rows.params(window=7))], name="without"))
+    assert main(["dose", without, without]) == 2 and "has no axis flops_per_byte" in capsys.readouterr().err
+    other = str(folder([measured(2000, 64, 7, 1e5, 0)], name="other"))
     assert main(["dose", side(folder, "a", 0.0), other]) == 2
-    assert "has none of the points of side A" in capsys.readouterr().err
+    assert "has 2 points that the other side lacks" in capsys.readouterr().err
+
+
+def test_a_point_has_one_amount_of_work(folder, capsys):
+    several = [measured(2000, work, 1, 1e5, repetition) for work in (64, 70) for repetition in range(2)]
+    several = str(folder(several, name="several"))
+    assert main(["dose", several, several]) == 2
+    assert "has several values of flops_per_byte at one point" in capsys.readouterr().err
+
+
+def test_sides_of_several_revisions_are_rejected(folder, capsys):
+    later = [rows.rerun(measured(2000, 64, 1, 1e5, 0), where=rows.environment(revision="later"))]
+    first = [measured(2000, 64, 1, 1e5, 0)]
+    assert main(["dose", str(folder(first, name="first")), str(folder(later, name="later"))]) == 2
+    assert "these runs differ in their revision" in capsys.readouterr().err

@@ -35,7 +35,7 @@ def test_figures_are_geometric_means_with_students_interval_over_machines(folder
     ring, polled = (line for line in text.splitlines() if re.match(r"\| (gpu_ring|host_polled) ", line))
     assert ring.split(" | ")[1] == "3"
     assert "pinned or mapped" in polled and "pageable" not in polled
-    (line,) = machines.combined([machines._delivering(load([one])) for one in folders]).query("queue == 'gpu_ring'").to_dict("records")
+    (line,) = machines.combined([machines.delivering(load([one])) for one in folders]).query("queue == 'gpu_ring'").to_dict("records")
     logs = np.log(speeds)
     low, high = stats.t.interval(0.95, 2, logs.mean(), logs.std(ddof=1) / np.sqrt(3))
     expected = 1e8 * np.exp([logs.mean(), low, high])
@@ -55,6 +55,14 @@ def test_runs_that_do_not_belong_together_are_rejected(folder, capsys, differing
     first, second = machine(folder, "first", 1.0), machine(folder, "second", 1.0, **differing)
     assert main(["machines", first, second]) == 2
     assert f"these runs differ in their {what}; allowed: runs of one {what}" in capsys.readouterr().err
+
+
+def test_each_machine_needs_a_run_with_rows_that_count(folder, tmp_path, capsys):
+    one = machine(folder, "one", 1.0)
+    assert main(["machines", one, one]) == 2 and "is given twice" in capsys.readouterr().err
+    empty = str(folder([rows.not_ok(rows.params(), "failed", "it hung")], name="empty"))
+    assert main(["machines", one, empty, "--out", str(tmp_path / "none")]) == 2
+    assert "has no row that counts" in capsys.readouterr().err and not (tmp_path / "none").exists()
 
 
 def test_figure_shows_every_queue(folder, tmp_path, capsys):

@@ -16,8 +16,8 @@ TEST(PolledMemoryOnGpu, DeviceReadsNearPagesAndWritesFarOnes) {
                                memory.written_by_device(64), memory.written_by_device(PolledMemory::kPage)};
   std::uint32_t cycles[std::size(pieces)];
   for (std::size_t i = 0; i < std::size(pieces); ++i) {
-    const Buffer page(pieces[i], PolledMemory::kPage, [](std::byte*) {});
-    cycles[i] = device->page_read_cycles(page, PolledMemory::kPage).at(0);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(pieces[i]) % PolledMemory::kPage, 0u);
+    cycles[i] = device->page_read_cycles({pieces[i], PolledMemory::kPage}, PolledMemory::kPage).at(0);
     EXPECT_GT(cycles[i], 0u);
   }
   const auto near = std::max(cycles[0], cycles[1]), far = std::min(cycles[2], cycles[3]);

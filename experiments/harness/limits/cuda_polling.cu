@@ -30,10 +30,9 @@ __global__ void answer_kernel(std::uint64_t* question, std::uint64_t* answer, st
 /// Distance between slots in units, rounded up to complete cache lines.
 constexpr unsigned lone_step(unsigned bytes) { return (units_of(bytes) + 7) / 8 * 8; }
 
-constexpr unsigned kMostCopies = 16;
 /// Each poller's copy of the slots.
 struct LoneCopies {
-  Unit* in[kMostCopies];
+  Unit* in[kMaxPollers];
 };
 
 /// Returns lone messages, with one added to every word: a floor for any queue's lone messages. Each team polls its own
@@ -69,7 +68,7 @@ template <bool by_warp>
 __global__ void __launch_bounds__(1024)
     lone_kernel(LoneCopies copies, Unit* out, unsigned bytes, unsigned slots, unsigned pollers, std::uint64_t trips) {
   __shared__ std::uint64_t next;
-  __shared__ TeamScratch scratch[16];
+  __shared__ TeamScratch scratch[kMaxPollers];
   if (threadIdx.x == 0) next = 0;
   __syncthreads();
   const unsigned size = blockDim.x / pollers, poller = threadIdx.x / size;
@@ -221,7 +220,8 @@ const DeviceLimitRegistration registered{
      {kNs, "the same as word_round_trip_ns, but the kernel polls a page that the GPU reads slowly", on_bus,
       [](LimitProbe& probe) { return word_round_trip_ns(probe, false); }, has_gpu}},
     {"lone_message_ns",
-     {kNs, "64 B to a polling kernel and back, no header, median; best of 2, 4 and 8 pollers", on_bus,
+     {kNs, "64 B to a polling kernel and back, no header, median; best of 2, 4 and 8 pollers with 32 and 64 slots",
+      on_bus,
       [](LimitProbe& probe) {
         return lone_message_ns(probe, 64, {2, 4, 8});
       },

@@ -20,7 +20,7 @@ double student_975(std::size_t freedom);
 /// The quantile of the standard normal distribution, for 0 < p < 1.
 double normal_quantile(double p);
 /// The quantile of Student's t, by the expansion in 1 / freedom of Abramowitz and Stegun (26.7.5). For at least five
-/// degrees of freedom and p up to 0.998 the error is below 1 %.
+/// degrees of freedom and p up to 0.9998 the error is below 1 %.
 double student_quantile(double p, double freedom);
 
 /// Half the width of the 95 % confidence interval of a mean, by Student's t. Repetitions are few, and a bootstrap from

@@ -13,7 +13,7 @@ namespace {
 
 struct ReferenceSpread {
   std::string_view experiment, figure, variant;
-  double deviation;
+  double deviation;  // of one point
 };
 #include "experiments/harness/sweep/ab_spreads.inc"
 
@@ -39,16 +39,21 @@ std::vector<std::string> Spreads::lines(const std::vector<std::string>& figures,
     std::vector<std::string> parts;
     for (const auto& [variant, deviations] : known->second) {
       if (std::ranges::find(variants, variant) == variants.end()) continue;
-      const double typical = median_of(deviations);
-      parts.push_back(fmt::format("{} {:.2g} %", variant, 100 * detectable(typical, starts, variants.size())));
+      const auto [least, most] = std::ranges::minmax(deviations);
+      const auto found = [&](double deviation) {
+        return fmt::format("{:.2g}", 100 * detectable(deviation, starts, variants.size()));
+      };
+      const std::string best = found(least), worst = found(most);
+      parts.push_back(fmt::format("{} {}{} %", variant, best, best == worst ? "" : " to " + worst));
     }
     if (!parts.empty()) lines.push_back(fmt::format("{}: {}", figure, fmt::join(parts, ", ")));
   }
   return lines;
 }
 
-Spreads reference_spreads(std::string_view experiment) {
+Spreads reference_spreads(std::string_view experiment, std::string_view device) {
   Spreads found;
+  if (device != "cuda") return found;
   for (const ReferenceSpread& each : kReferenceSpreads) {
     if (each.experiment == experiment) found.add(std::string(each.figure), std::string(each.variant), each.deviation);
   }

@@ -15,12 +15,13 @@ namespace feedrate {
 /// divided by the number of points, as Benjamini and Hochberg's correction does if no other point changes.
 double detectable(double deviation, unsigned starts, std::size_t points, double margin = 0.01);
 
-/// Standard deviations of the log ratio B / A between starts, by figure and variant.
+/// Standard deviations of the log ratio B / A between starts, of each point by figure and variant.
 class Spreads {
  public:
   void add(const std::string& figure, const std::string& variant, double deviation);
-  /// Lines that say which change is found by these many starts; no line for a figure that none of `variants` has.
-  /// `figures`: the figures shown; `variants`: the variant of each point.
+  /// Lines that say which change is found by these many starts, from a variant's steadiest point to its least steady
+  /// one; no line for a figure that none of `variants` has. `figures`: the figures shown; `variants`: the variant of
+  /// each point.
   std::vector<std::string> lines(const std::vector<std::string>& figures, const std::vector<std::string>& variants,
                                  unsigned starts) const;
 
@@ -28,8 +29,9 @@ class Spreads {
   std::map<std::string, std::map<std::string, std::vector<double>>> deviations_;
 };
 
-/// How much starts differed in the reference trials of this experiment; empty if there were none.
-Spreads reference_spreads(std::string_view experiment);
+/// How much starts differed in the reference trials of this experiment on this kind of device; empty if there were
+/// none.
+Spreads reference_spreads(std::string_view experiment, std::string_view device);
 /// The machines and the number of starts of the reference trials.
 std::string_view reference_trials();
 

@@ -146,21 +146,32 @@ TEST(Detectable, OneOfManyPointsMustChangeMore) {
   EXPECT_LT(detectable(0.06, 64, 10), 0.6 * detectable(0.06, 16, 10));
 }
 
+TEST(Quantiles, AreThoseOfTheTables) {
+  EXPECT_NEAR(normal_quantile(0.975), 1.959964, 1e-5);
+  EXPECT_NEAR(normal_quantile(0.2), -0.841621, 1e-5);
+  EXPECT_NEAR(student_quantile(0.975, 5), 2.570582, 0.001);
+  EXPECT_NEAR(student_quantile(0.9975, 15), 3.286039, 0.001);
+  EXPECT_NEAR(student_quantile(0.99975, 45), 3.751905, 0.001);
+}
+
 TEST(Spreads, LinesNameFiguresAndVariantsOfThePoints) {
   Spreads spreads;
   spreads.add("rate", "ring", 0.04);
   spreads.add("rate", "list", 0.08);
+  spreads.add("rate", "list", 0.16);
   spreads.add("rate", "other", 0.5);
   const std::vector<std::string> variants{"ring", "list"};
   const std::string expected =
-      fmt::format("rate: list {:.2g} %, ring {:.2g} %", 100 * detectable(0.08, 36, 2), 100 * detectable(0.04, 36, 2));
+      fmt::format("rate: list {:.2g} to {:.2g} %, ring {:.2g} %", 100 * detectable(0.08, 36, 2),
+                  100 * detectable(0.16, 36, 2), 100 * detectable(0.04, 36, 2));
   EXPECT_EQ(spreads.lines({"rate", "time.p50"}, variants, 36), std::vector{expected});
 }
 
 TEST(Spreads, ReferenceTrialsKnowTheQueuesOfFeeding) {
-  const auto lines = reference_spreads("feeding").lines({"messages_per_second", "latency_ns.p50"}, {"gpu_ring"}, 36);
-  ASSERT_EQ(lines.size(), 2u);
-  EXPECT_TRUE(reference_spreads("launch").lines({"launches_per_second"}, {"plain"}, 36).empty());
+  const std::vector<std::string> figures{"messages_per_second", "latency_ns.p50"}, ring{"gpu_ring"};
+  EXPECT_EQ(reference_spreads("feeding", "cuda").lines(figures, ring, 36).size(), 2u);
+  EXPECT_TRUE(reference_spreads("feeding", "cpu").lines(figures, ring, 36).empty());
+  EXPECT_TRUE(reference_spreads("launch", "cuda").lines({"launches_per_second"}, {"plain"}, 36).empty());
 }
 
 TEST(Variation, SpreadsAreThoseOfTheLogRatios) {
