@@ -33,8 +33,19 @@ def blocks(results: Results) -> list[Block]:
     found = storage.places(results)
     if not found:
         return []
-    note = Text(" ".join([NOTE, *stats.explained(results.closed)]), "note")
+    note = Text(" ".join(filter(None, [NOTE, _chosen(found), *stats.explained(results.closed)])), "note")
     return [table(results, found), note, *([] if has_fio(results) else [Text(NO_FIO, "missing")])]
+
+
+def _chosen(found: list[Place]) -> str:
+    """How the shown points were chosen from the settings of their engines."""
+    named = [
+        point.to_dict() | {"of": place.tried[point["variant"]]}
+        for place in found
+        for point in (place.best, place.second)
+        if point is not None
+    ]
+    return stats.chosen_sentence(pd.DataFrame(named), shown=False)
 
 
 def has_fio(results: Results) -> bool:

@@ -58,8 +58,10 @@ def test_fastest_engine_is_shown_with_runner_up_and_shares_of_the_limits(stored)
     ([*repeated("pread", rate=3 * GB, depth=8), *repeated("pread", rate=4 * GB)], "pread\ndepth 16\nbest of 2 settings", "1.25"),
 ])  # fmt: skip
 def test_runner_up_reflects_the_certainty_and_the_settings_of_its_rows(stored, others, runner_up, ratio):
-    (line,) = lines(best.blocks(stored(repeated("io_uring"), others)))
+    made = best.blocks(stored(repeated("io_uring"), others))
+    (line,) = lines(made)
     assert line["fastest engine"].startswith("io_uring") and line["runner-up"] == runner_up and ratio in line["ratio"]
+    assert ("chosen from 2 points by the same rows" in text(made)) == ("best of 2 settings" in runner_up)
 
 
 def test_engines_are_compared_only_within_a_task_and_block_size(stored):
