@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <vector>
 
 #include "common/device/device.hpp"
@@ -18,7 +19,7 @@ class PolledMemory {
  public:
   static constexpr std::size_t kPage = 4096;
 
-  /// `pieces`: how many pieces of at most a page will be taken; each gets its page from four. Calls
+  /// `pieces`: how many pieces of at most a page will be taken. Measures twice as many pages and a few more, with
   /// `Device::page_read_cycles`, so it must not be made while a Resident runs.
   PolledMemory(Device&, std::size_t pieces);
   /// Zeroed memory for what the device reads and the host writes, or the other way round. A piece of at most a page has
@@ -31,7 +32,7 @@ class PolledMemory {
 
   Device& device_;
   Buffer memory_;
-  std::vector<std::byte*> left_;  // the pages not taken, the nearest first
+  std::deque<std::byte*> left_;  // the pages not taken, the nearest first
   std::vector<Buffer> others_;
 };
 

@@ -70,11 +70,12 @@ struct GpuRing::State {
         work(served),
         config(shaped),
         shape(shape_of(config)),
+        polled(device, config.lanes * polled_pieces(config)),
         views_memory(device.allocate_host(config.lanes * sizeof(LaneView), HostMemory::pinned)),
         views(reinterpret_cast<LaneView*>(views_memory.data()), config.lanes),
         desks(config.lanes) {
     for (LaneView& view : views) {
-      lanes.push_back(make_lane(device, config, recorder));
+      lanes.push_back(make_lane(device, polled, config, recorder));
       view = lanes.back()->view();
     }
   }
@@ -83,6 +84,7 @@ struct GpuRing::State {
   const Kernel& work;
   RingConfig config;
   ResidentShape shape;
+  PolledMemory polled;  // of all lanes
   Buffer views_memory;  // the kernel reads the views, so they are in pinned memory
   std::span<LaneView> views;
   std::vector<std::unique_ptr<HostLane>> lanes;

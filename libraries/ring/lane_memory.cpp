@@ -1,7 +1,5 @@
 #include "libraries/ring/lane_memory.hpp"
 
-#include "common/device/polled_memory.hpp"
-
 namespace feedrate {
 namespace {
 
@@ -25,12 +23,11 @@ std::size_t slots_bytes(const RingConfig& config, std::size_t payload) {
 /// A lane whose slots are in pinned memory, which both sides access.
 class PinnedLane : public HostLane {
  public:
-  PinnedLane(Device& device, const RingConfig& config, const RecorderState& recorder)
-      : memory_(device, kPieces + config.mirrors) {
+  PinnedLane(PolledMemory& memory, const RingConfig& config, const RecorderState& recorder) {
     const std::size_t capacity = config.capacity;
     const bool flagged = config.notify == Notify::flags;
-    const auto to_device = [&](std::size_t bytes) { return memory_.read_by_device(bytes); };
-    const auto from_device = [&](std::size_t bytes) { return memory_.written_by_device(bytes); };
+    const auto to_device = [&](std::size_t bytes) { return memory.read_by_device(bytes); };
+    const auto from_device = [&](std::size_t bytes) { return memory.written_by_device(bytes); };
     auto* words = reinterpret_cast<LaneWords*>(to_device(sizeof(LaneWords)));
     const auto stride = [&](std::size_t bytes) { return flagged ? stride_of(bytes) : slot_stride(bytes); };
     host_.ring =
@@ -72,8 +69,6 @@ class PinnedLane : public HostLane {
   void release(std::size_t n) override { collector_->release(n); }
 
  private:
-  static constexpr std::size_t kPieces = 3;  // besides the incoming slots: words, results and ends
-  PolledMemory memory_;
   std::optional<LaneProducer> producer_;
   std::optional<LaneCollector> collector_;
 };
@@ -83,8 +78,8 @@ class PinnedLane : public HostLane {
 /// incomplete claim. The host never reads the GPU's memory directly.
 class VramLane final : public PinnedLane {
  public:
-  VramLane(Device& device, const RingConfig& config, const RecorderState& recorder)
-      : PinnedLane(device, config, recorder),
+  VramLane(Device& device, PolledMemory& memory, const RingConfig& config, const RecorderState& recorder)
+      : PinnedLane(memory, config, recorder),
         in_(device.allocate_device(slots_bytes(config, config.message_bytes))),
         out_(device.allocate_device(slots_bytes(config, config.result_bytes))),
         near_in_(in_.data() + slots_begin(config.message_bytes)),
@@ -191,9 +186,15 @@ std::uint64_t HostLane::id_of(std::uint64_t number) const {
   return first.data[0] | std::uint64_t{first.data[1]} << 32;
 }
 
-std::unique_ptr<HostLane> make_lane(Device& device, const RingConfig& config, const RecorderState& recorder) {
-  if (config.slots == Slots::vram) return std::make_unique<VramLane>(device, config, recorder);
-  return std::make_unique<PinnedLane>(device, config, recorder);
+std::size_t polled_pieces(const RingConfig& config) {
+  constexpr std::size_t kOthers = 3;  // words, results and ends
+  return config.mirrors + kOthers;
+}
+
+std::unique_ptr<HostLane> make_lane(Device& device, PolledMemory& memory, const RingConfig& config,
+                                    const RecorderState& recorder) {
+  if (config.slots == Slots::vram) return std::make_unique<VramLane>(device, memory, config, recorder);
+  return std::make_unique<PinnedLane>(memory, config, recorder);
 }
 
 }  // namespace feedrate

@@ -2,6 +2,7 @@
 #include <deque>
 #include <vector>
 
+#include "common/device/polled_memory.hpp"
 #include "common/ring/lane_ends.hpp"
 #include "feedrate/ring.hpp"
 
@@ -31,7 +32,10 @@ class HostLane : public RingLane {
   bool served(std::uint64_t number) const;
 };
 
-/// `recorder`: where the pollers record when they work on sampled messages.
-std::unique_ptr<HostLane> make_lane(Device&, const RingConfig&, const RecorderState& recorder = {});
+/// How many small pieces of polled memory a lane takes.
+std::size_t polled_pieces(const RingConfig&);
+/// A lane in `memory`, which must outlive it. `recorder`: where the pollers record when they work on sampled messages.
+std::unique_ptr<HostLane> make_lane(Device&, PolledMemory& memory, const RingConfig&,
+                                    const RecorderState& recorder = {});
 
 }  // namespace feedrate

@@ -48,7 +48,7 @@ class TwoKindsOfPages final : public Device {
 
 TEST(PolledMemory, DeviceReadsNearPagesAndWritesFarOnes) {
   TwoKindsOfPages device;
-  PolledMemory memory(device, 4);
+  PolledMemory memory(device, 8);
   for (unsigned i = 0; i < 4; ++i) {
     EXPECT_TRUE(TwoKindsOfPages::is_near(memory.read_by_device(kPage)));
     EXPECT_FALSE(TwoKindsOfPages::is_near(memory.written_by_device(64)));

@@ -1,6 +1,7 @@
 #include <benchmark/benchmark.h>
 
 #include <cstring>
+#include <optional>
 #include <vector>
 
 #include "common/error.hpp"
@@ -25,7 +26,8 @@ struct BenchLane {
     config.notify = notify;
     config.mirrors = mirrors;
     config.pollers = mirrors;
-    lane = make_lane(*device, config);
+    memory.emplace(*device, polled_pieces(config));
+    lane = make_lane(*device, *memory, config);
     view = lane->view();
     served.resize((view.in_units + 1) * sizeof(Unit));
   }
@@ -71,6 +73,7 @@ struct BenchLane {
 
   std::size_t batch;
   std::unique_ptr<Device> device;
+  std::optional<PolledMemory> memory;
   std::unique_ptr<HostLane> lane;
   LaneView view;
   std::vector<std::byte> served;  // holds one flagged message

@@ -32,7 +32,8 @@ TEST_P(RingOfUnits, MessageIsClaimedOnlyAfterItsLastUnitArrives) {
   config.block = 128;
   config.pollers = 4;
   config.mirrors = 2;
-  const auto lane = make_lane(*device, config);
+  PolledMemory memory(*device, polled_pieces(config));
+  const auto lane = make_lane(*device, memory, config);
   const Buffer views = device->allocate_host(sizeof(LaneView), HostMemory::pinned);
   auto& view = *reinterpret_cast<LaneView*>(views.data());
   view = lane->view();

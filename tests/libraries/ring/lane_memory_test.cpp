@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <optional>
 
 namespace feedrate {
 namespace {
@@ -13,7 +14,8 @@ class Unserved : public testing::Test {
   Unserved() {
     RingConfig config;
     config.capacity = config.batch = 8;
-    lane = make_lane(*device, config);
+    memory.emplace(*device, polled_pieces(config));
+    lane = make_lane(*device, *memory, config);
   }
   void publish(std::size_t n) const {
     ASSERT_EQ(lane->reserve(n).count, n);
@@ -29,6 +31,7 @@ class Unserved : public testing::Test {
     return numbers;
   }
   std::unique_ptr<Device> device = open_cpu_device();
+  std::optional<PolledMemory> memory;
   std::unique_ptr<HostLane> lane;
 };
 

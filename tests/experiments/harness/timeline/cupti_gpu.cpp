@@ -129,7 +129,8 @@ TEST_F(ActivityOnGpu, ResidentKernelIsRecordedAfterItHasEnded) {
   const auto stream = device->stream();
   RingConfig config;
   config.message_bytes = config.result_bytes = 64;
-  const auto lane = make_lane(*device, config);
+  PolledMemory memory(*device, polled_pieces(config));
+  const auto lane = make_lane(*device, memory, config);
   const Buffer views = device->allocate_host(sizeof(LaneView), HostMemory::pinned);
   auto& view = *reinterpret_cast<LaneView*>(views.data());
   view = lane->view();
@@ -157,7 +158,8 @@ TEST_F(ActivityOnGpu, RunningKernelIsCountedAsUntimed) {
   Batch batch(*device);
   RingConfig config;
   config.message_bytes = config.result_bytes = 64;
-  const auto lane = make_lane(*device, config);
+  PolledMemory memory(*device, polled_pieces(config));
+  const auto lane = make_lane(*device, memory, config);
   const Buffer views = device->allocate_host(sizeof(LaneView), HostMemory::pinned);
   auto& view = *reinterpret_cast<LaneView*>(views.data());
   view = lane->view();
