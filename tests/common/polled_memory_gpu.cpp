@@ -23,7 +23,9 @@ TEST(PolledMemoryOnGpu, DeviceReadsNearPagesAndWritesFarOnes) {
   const auto near = std::max(cycles[0], cycles[1]), far = std::min(cycles[2], cycles[3]);
   // Less than an L2 hit: the pages of this machine are alike, and any of them will do.
   constexpr std::uint32_t kAlike = 100;
-  if (std::ranges::max(cycles) - std::ranges::min(cycles) > kAlike) EXPECT_LT(near, far);
+  if (std::ranges::max(cycles) - std::ranges::min(cycles) > kAlike) {
+    EXPECT_LT(near, far);
+  }
 }
 
 }  // namespace
