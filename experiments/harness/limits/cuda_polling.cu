@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <vector>
 
@@ -36,7 +37,8 @@ struct LoneCopies {
 };
 
 /// Returns lone messages, with one added to every word: a floor for any queue's lone messages. Each team polls its own
-/// copy of the slots and has one thread per unit. The slots have in-band ready flags (common/ring/flags.hpp).
+/// copy of the slots, a power of two, and has one thread per unit. The slots have in-band ready flags
+/// (common/ring/flags.hpp).
 template <class Group>
 __device__ void answer_lone(const Group& team, const Unit* in, Unit* out, unsigned bytes, unsigned slots,
                             std::uint64_t trips, std::uint64_t* next) {
@@ -47,7 +49,7 @@ __device__ void answer_lone(const Group& team, const Unit* in, Unit* out, unsign
   while (true) {
     const std::uint64_t number = team.from_first(SystemMemory::lane_peek(*next));
     if (number >= trips) return;
-    const std::size_t slot = number % slots * lone_step(bytes);
+    const std::size_t slot = (number & (slots - 1)) * lone_step(bytes);
     Unit unit{};
     if (mine < units) unit = SystemMemory::load_unit(in[slot + mine]);
     if (!team.all(mine >= units || unit.flag == flag_of(number))) {
@@ -126,7 +128,7 @@ double lone_message_ns(Device& device, unsigned bytes, unsigned pollers, unsigne
   std::vector<std::uint32_t> message(units * kUnitData / 4 + 4);
   std::uint64_t trip = 0, wrong = 0;
   const double median = median_ns(kTrips, [&] {
-    const std::size_t slot = trip % slots * lone_step(bytes);
+    const std::size_t slot = (trip & (slots - 1)) * lone_step(bytes);
     const auto word = static_cast<std::uint32_t>(trip);
     std::fill(message.begin(), message.end(), word);
     for (unsigned poller = 0; poller < pollers; ++poller) {
@@ -153,10 +155,10 @@ double lone_message_ns(Device& device, unsigned bytes, unsigned pollers, unsigne
 double lone_message_ns(LimitProbe& probe, unsigned bytes, std::initializer_list<unsigned> pollers) {
   // Many slots, so that each message is written to lines that were not read recently; or as many as fit into a page,
   // which can be placed.
-  const std::size_t fit = PolledMemory::kPage / (lone_step(bytes) * sizeof(Unit));
+  const auto fit = static_cast<unsigned>(std::bit_floor(PolledMemory::kPage / (lone_step(bytes) * sizeof(Unit))));
   double shortest = std::numeric_limits<double>::infinity();
   for (const unsigned n : pollers) {
-    for (const unsigned slots : {64u, static_cast<unsigned>(fit)}) {
+    for (const unsigned slots : {64u, fit}) {
       if (slots != 0) shortest = std::min(shortest, lone_message_ns(probe.device(), bytes, n, slots));
     }
   }
