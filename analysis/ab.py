@@ -37,13 +37,20 @@ class Margins:
 def write_ab(folders: Sequence[str], out: str | None, margins: Margins, fail_on: Sequence[str]) -> int:
     """Writes ab.md and ab.png, prints ab.md, and lists the points that fail a gate on stderr. Several folders hold runs
     of the same comparison. Returns the exit code: 1 if any point fails."""
-    runs = [Run(folder) for folder in folders]
+    runs = load_runs(folders)
     shared = [name for name in runs[0].shared if all(name in run.shared for run in runs)]
     every = list(dict.fromkeys(metric for name in shared for metric in metrics_of(*runs[0].shared[name])))
     gates = [parse_gate(text, every) for text in fail_on]
     found = [_compared(name, runs, margins, gates, len(shared) > 1) for name in shared]
     blocks = [block for one in found for block in one.blocks]
     return finish("Feedrate A/B", blocks, found, Path(out or folders[0]), "ab.md")
+
+
+def load_runs(folders: Sequence[str]) -> list["Run"]:
+    """Raises BadInput if a folder is given twice: it would count as two independent runs."""
+    if repeated := [folder for folder in folders if folders.count(folder) > 1]:
+        raise BadInput("OUT", repeated[0], "is given twice", "each run once")
+    return [Run(folder) for folder in folders]
 
 
 class Run:
@@ -150,6 +157,14 @@ def match(
             replace(one, verdict=UNCLEAR) if doubt and one.verdict else one for one, doubt in zip(judged, doubtful)
         ]
     return matched, pd.DataFrame(one_sided), differing
+
+
+def equal_sides(name: str, run: Run, margins: Margins) -> tuple[pd.DataFrame, pd.DataFrame, list[str]]:
+    """Like `match` for a run with equal sides. Raises BadInput if they differ."""
+    found = match(name, [run], margins)
+    if found[2]:
+        raise BadInput("OUT", run.folder, f"has sides that differ in {', '.join(found[2])}", "equal sides, or --dose")
+    return found
 
 
 def _slices(tabled: Sequence[Sequence[pd.DataFrame]], keys: Sequence[str]) -> dict:

@@ -4,21 +4,21 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .ab import Margins, Run, match
+from .ab import Margins, equal_sides, load_runs
 from .compare import metrics_of
 
 
 def spreads_text(folders: Sequence[str], margins: Margins) -> str:
     """C++ code with the standard deviation of the log ratio between starts: of each experiment, metric and variant, one
     line per point. Tails and members that deliver nothing are left out, because `ab` shows none."""
-    runs = [Run(folder) for folder in dict.fromkeys(folders)]
+    runs = load_runs(folders)
     lines, machines, starts = [], {}, 0
     for name in dict.fromkeys(name for run in runs for name in run.shared):
         measured = [run for run in runs if name in run.shared]
         experiment = measured[0].shared[name][0].experiment
         for run in measured:
             machines |= dict.fromkeys([run.shared[name][0].environments[0].get("gpu") or "a CPU"])
-            points = match(name, [run], margins)[0]
+            points = equal_sides(name, run, margins)[0]
             starts += int(points["starts"].max())
             for metric in metrics_of(*run.shared[name]):
                 for _, point in () if metric.tail else points.iterrows():

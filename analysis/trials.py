@@ -12,7 +12,7 @@ import pandas as pd
 
 from . import power, tables, units
 from .aa import share_text, upper_bound
-from .ab import Margins, Run, match
+from .ab import Margins, equal_sides, load_runs, match
 from .compare import metrics_of
 from .document import Table, markdown_table
 from .errors import BadInput
@@ -26,12 +26,13 @@ POINTS = 10
 def trials_text(folders: Sequence[str], margins: Margins, dose: float = 0.0, by_point: bool = False) -> str:
     """The table of verdicts by metric and variant, or by point, with the goals' figures. `dose`: the share by which B is
     worse; 0 if the sides are equal."""
-    runs = [Run(folder) for folder in folders]
+    runs = load_runs(folders)
     names = {name for run in runs for name in run.shared}
     if len(names) != 1:
         raise BadInput("OUT", ", ".join(folders), f"has {len(names)} experiments", "folders of one experiment")
     (name,) = names
-    judged = pd.concat([match(name, [run], margins)[0].assign(run=n) for n, run in enumerate(runs)], ignore_index=True)
+    each = [match(name, [run], margins) if dose else equal_sides(name, run, margins) for run in runs]
+    judged = pd.concat([points.assign(run=n) for n, (points, *_) in enumerate(each)], ignore_index=True)
     metrics = [metric for metric in metrics_of(*runs[0].shared[name]) if any(one.verdict for one in judged[metric.column])]
     results = runs[0].shared[name][0]
     what = results.experiment.what

@@ -133,6 +133,8 @@ def _load(folders: Sequence[str]) -> list[Results]:
         raise BadInput("DIR", repeated[0], "is given twice", "one run per machine")
     runs = [load([folder]) for folder in folders]
     for folder, run in zip(folders, runs):
+        if (run.cells["ab_point"] >= 0).any():
+            raise BadInput("DIR", folder, "is a side of `feedrate ab`", "a run of `feedrate sweep`")
         if stats.counted(delivering(run)).empty:
             raise BadInput("DIR", folder, "has no row that counts", "rows of feeding")
     require_alike(runs)

@@ -116,23 +116,27 @@ class Sides {
     start_ = number;
     a_.reset(), b_.reset();
     b_ = process("b", own_executable(), options_.b_axes);
-    if (number == 0) return greet(*b_, Json::array());
+    if (number == 0) return learn(greeting_of(*b_, Json::array()));
     a_ = process("a", a_executable(), options_.a_axes);
     b_->write({{"limits", Json::array()}});
-    greet(*a_, Json::array());
+    greeting_of(*a_, Json::array());
     b_->read();
   }
   /// Completes the first start, after the device and its limits are known.
   void start_a() {
-    const Json b_points = points_;
     a_ = process("a", a_executable(), options_.a_axes);
-    greet(*a_, limits_);
-    if (points_.size() != b_points.size()) {
+    const Json a_points = greeting_of(*a_, limits_).at("points");
+    if (a_points.size() != points_.size()) {
       throw BadInput(
           fmt::format("side A has {} points on this device, but side B {}; a comparison needs the same points",
-                      points_.size(), b_points.size()));
+                      a_points.size(), points_.size()));
     }
-    points_ = b_points;
+    if (options_.other.empty() && a_points == points_) {
+      const bool b = !options_.b_axes.empty();
+      throw BadInput(b ? "--b-axis" : "--a-axis",
+                     fmt::format("{}", fmt::join(b ? options_.b_axes : options_.a_axes, " ")),
+                     "an axis that changes the points of this spec, so that the sides differ");
+    }
   }
   Json slice(char side, std::uint64_t point, std::uint64_t block, unsigned place) {
     Side& asked = side == 'a' ? *a_ : *b_;
@@ -158,11 +162,23 @@ class Sides {
         letter, words_of(options_, spec_, executable, out_ / "spec.json", axes, out_ / name, start_ != 0),
         out_ / (name + ".log"));
   }
-  void greet(Side& side, const Json& limits) {
-    const Json hello = side.ask({{"limits", limits}});
-    if (hello.value("version", 0u) != kAbVersion) {
-      throw BadInput("--other", options_.other, "an executable that compares in slices, as this one does");
+  /// Throws BadInput if the other executable is no feedrate, or an incompatible one.
+  Json greeting_of(Side& side, const Json& limits) {
+    constexpr const char* kAllowed = "an executable that compares in slices, as this one does";
+    Json hello;
+    try {
+      hello = side.ask({{"limits", limits}});
+    } catch (const Failure& failure) {
+      if (&side != a_.get() || options_.other.empty() || interrupted()) throw;
+      throw BadInput("--other", options_.other, fmt::format("{} ({})", kAllowed, failure.what()));
     }
+    if (!hello.is_object() || hello.value("version", 0u) != kAbVersion) {
+      throw BadInput("--other", options_.other, kAllowed);
+    }
+    return hello;
+  }
+  /// Keeps what side B says of the points, by which the terminal names them.
+  void learn(const Json& hello) {
     device_ = hello.at("device").get<std::string>();
     points_ = hello.at("points");
     variants_ = hello.at("variants").get<std::vector<std::string>>();
@@ -190,7 +206,7 @@ Spec checked(AbOptions& options, CLI::App& command) {
   if (options.other.empty() && options.a_axes == options.b_axes) {
     throw BadInput("--other", "", "another executable, or different values of --a-axis and --b-axis");
   }
-  if (!options.other.empty() && access(options.other.c_str(), X_OK) != 0) {
+  if (!options.other.empty() && (!fs::is_regular_file(options.other) || access(options.other.c_str(), X_OK) != 0)) {
     throw BadInput("--other", options.other, "a feedrate executable");
   }
   for (const char* name : {"--seconds", "--warmup", "--messages", "--repetitions"}) {

@@ -8,6 +8,7 @@
 
 #include "common/error.hpp"
 #include "experiments/cli/commands.hpp"
+#include "experiments/harness/measure/chosen.hpp"
 #include "experiments/harness/measure/columns.hpp"
 #include "experiments/harness/measure/experiment.hpp"
 #include "experiments/harness/measure/statistics.hpp"
@@ -18,11 +19,12 @@ namespace feedrate::kernels {
 namespace {
 
 /// What rows say about the rungs of a ladder, by setting: the values of all axes but the rung and what it was timed
-/// with. Rows of a rung that was timed alone count only if the setting has no others of it.
+/// with. Rows of a rung that was timed alone count only if the setting has no others of it, disturbed ones only if
+/// there are no others, and those measured afresh count alone, as in reports.
 class Measured {
  public:
   struct Rung {
-    std::vector<double> rates, shares, of_limit;
+    ChosenValues rates, shares, of_limit;
   };
   struct Setting {
     std::map<std::string, Rung> in_turn, alone;
@@ -56,18 +58,21 @@ class Measured {
       const auto& rungs = setting.with(rung);
       if (!rungs.contains(rung)) continue;
       const Rung& found = rungs.at(rung);
-      const double rate = median_of(found.rates);
+      const double rate = median_of(found.rates.counted());
       std::string line = kInfo.text("operations_per_second", rate);
       if (const auto last = rungs.find(before); last != rungs.end()) {
-        line += fmt::format(", {:.2f} × {}", rate / median_of(last->second.rates), before);
+        line += fmt::format(", {:.2f} × {}", rate / median_of(last->second.rates.counted()), before);
       }
-      if (!found.shares.empty()) {
-        line += fmt::format(", {:.0f} % of the best peer", 100 * median_of(found.shares));
-      }
-      if (!found.of_limit.empty()) line += fmt::format(", {:.0f} % of the limit", 100 * median_of(found.of_limit));
+      const auto share = [&](const ChosenValues& values, const char* of) {
+        if (!values.counted().empty()) line += fmt::format(", {:.0f} % of {}", 100 * median_of(values.counted()), of);
+      };
+      share(found.shares, "the best peer");
+      share(found.of_limit, "the limit");
       const Values values = kInfo.axes().values(axes);
-      lines.push_back(line + " (" + fmt::format("n = {};", found.rates.size()) +
-                      kInfo.settings(values, {"rung", "against", "ladder"}) + ")");
+      lines.push_back(
+          line + " (" +
+          fmt::format("n = {}{};", found.rates.counted().size(), found.rates.disturbed() ? ", all disturbed" : "") +
+          kInfo.settings(values, {"rung", "against", "ladder"}) + ")");
     }
     return lines;
   }
@@ -78,17 +83,19 @@ class Measured {
   void add(const std::string& ladder, const Json& row) {
     if (row.at("kind") != "cell" || row.at("experiment") != "kernels") return;
     Json params = row.at("params");
-    if (row.at("status") != "ok" || params.at("ladder") != ladder) return;
+    const bool disturbed = row.at("cause") == "disturbed";
+    if ((row.at("status") != "ok" && !disturbed) || params.at("ladder") != ladder) return;
     const std::string rung = params.at("rung");
     const bool alone = params.at("against") == "alone";
     for (const char* name : {"rung", "against", "ladder"}) params.erase(name);
     Setting& setting = settings_[params];
     Rung& found = (alone ? setting.alone : setting.in_turn)[rung];
     const Json& figures = row.at("figures");
-    found.rates.push_back(figures.at("operations_per_second"));
-    if (figures.contains("share_of_best_peer")) found.shares.push_back(figures.at("share_of_best_peer"));
+    const bool afresh = is_afresh(row);
+    found.rates.add(figures.at("operations_per_second"), afresh, disturbed);
+    if (figures.contains("share_of_best_peer")) found.shares.add(figures.at("share_of_best_peer"), afresh, disturbed);
     const Json::json_pointer ratio("/bounds/operations_per_second/ratio");
-    if (row.contains(ratio)) found.of_limit.push_back(row.at(ratio));
+    if (row.contains(ratio)) found.of_limit.add(row.at(ratio), afresh, disturbed);
   }
 
   std::map<Json, Setting> settings_;

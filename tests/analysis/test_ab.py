@@ -310,6 +310,17 @@ def test_trials_count_false_verdicts_of_equal_sides_and_found_doses(folder, tmp_
     assert main(["trials", names[0], "--dose", "none"]) == 2 and "'none' is not a percentage" in capsys.readouterr().err
 
 
+def test_trials_of_equal_sides_need_equal_sides(folder, tmp_path, capsys):
+    before, after = sides(factors=[1.0] * 4)
+    after = [row | {"params": row["params"] | {"window": 2 * row["params"]["window"]}} for row in after]
+    folder(before, name="run/a"), folder(after, name="run/b")
+    run = str(tmp_path / "run")
+    for options in ([], ["--spreads", str(tmp_path / "spreads.inc")]):
+        assert main(["trials", run, *options]) == 2
+        assert "has sides that differ in window; allowed: equal sides, or --dose" in capsys.readouterr().err
+    assert main(["trials", run, "--dose", "5%"]) == 0
+
+
 def test_trials_by_point_have_a_line_for_each(folder, tmp_path, capsys):
     before, after = sides(factors=[1.0] * 4)
     folder(before, name="run/a"), folder(after, name="run/b")
@@ -328,8 +339,8 @@ def test_spreads_of_trials_are_written_as_code_and_checked(folder, tmp_path, cap
     assert all(line[1] == "feeding" and 0 < float(line[6].strip(", },")) < 1 for line in lines)
     assert "16 starts in 1 run on" in file.read_text()
     assert main(["trials", run, "--spreads", str(file), "--check"]) == 0
-    assert main(["trials", run, run, "--spreads", str(tmp_path / "twice")]) == 0, "a run counts once"
-    assert (tmp_path / "twice").read_text() == file.read_text()
+    for command in (["ab"], ["trials"], ["trials", "--spreads", str(tmp_path / "twice")]):
+        assert main([command[0], run, run, *command[1:]]) == 2 and "is given twice" in capsys.readouterr().err
     assert main(["trials", run, "--spreads", str(file), "--dose", "5%"]) == 2
     assert "--dose '5%': does not apply to --spreads" in capsys.readouterr().err
     file.write_text(file.read_text().replace("16 starts", "17 starts"))

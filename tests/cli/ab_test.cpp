@@ -149,10 +149,21 @@ TEST_F(Ab, KilledSideIsReportedAndItsRowsAreKept) {
   EXPECT_FALSE(side("b").empty());
 }
 
-TEST_F(Ab, SideThatExitsIsReported) {
-  const Outcome outcome = ab({"--other", "/bin/false"});
-  EXPECT_EQ(outcome.code, 1);
-  EXPECT_NE(outcome.err.find("side A ended"), std::string::npos) << outcome.err;
+TEST_F(Ab, ProgramThatIsNoFeedrateIsRejected) {
+  for (const char* other : {"/bin/false", "/bin/true", "/bin/echo", "/tmp"}) {
+    const Outcome outcome = ab({"--other", other});
+    EXPECT_EQ(outcome.code, 2) << other;
+    EXPECT_NE(outcome.err.find(std::string("--other: invalid value '") + other), std::string::npos) << outcome.err;
+    EXPECT_FALSE(fs::exists(place_ / "out")) << other;
+  }
+}
+
+TEST_F(Ab, AxisThatChangesNoPointIsRejected) {
+  const Outcome outcome = ab({"--b-axis", "flops-per-byte=16"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("--b-axis: invalid value 'flops-per-byte=16'; allowed: an axis that changes the points"),
+            std::string::npos)
+      << outcome.err;
 }
 
 TEST_F(Ab, ExecutableWithAnotherProtocolIsRejected) {

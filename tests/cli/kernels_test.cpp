@@ -88,6 +88,27 @@ TEST_F(KernelsCommand, RowsAppearInTheExplanation) {
   }
 }
 
+TEST_F(KernelsCommand, ExplanationCountsTheRowsThatReportsCount) {
+  const Json first = product({"--rung", "cpu_naive"});
+  const auto row = [&](double rate, bool afresh, bool disturbed) {
+    Json made = first;
+    made["figures"]["operations_per_second"] = rate;
+    if (afresh) made["afresh"] = {{"of", 2}};
+    if (disturbed) made.update({{"status", "invalid"}, {"cause", "disturbed"}, {"reason", "made"}});
+    return made.dump() + "\n";
+  };
+  const auto shown = [&](const std::string& rows) {
+    place_.write("rows.jsonl", rows);
+    EXPECT_EQ(feedrate({"kernels", "show", "matmul", "--rows", "rows.jsonl"}), 0) << err_;
+    return out_;
+  };
+  const std::string chosen = row(9e9, false, false) + row(9e9, false, false);
+  EXPECT_NE(shown(chosen + row(2e9, true, false) + row(2e9, true, false)).find("2 G"), std::string::npos) << out_;
+  EXPECT_NE(out_.find("(n = 2;"), std::string::npos) << out_;
+  EXPECT_NE(shown(chosen + row(5e9, false, true)).find("(n = 2;"), std::string::npos) << out_;
+  EXPECT_NE(shown(row(5e9, false, true)).find("(n = 1, all disturbed;"), std::string::npos) << out_;
+}
+
 TEST_F(KernelsCommand, ImpossiblePointsNameTheReason) {
   const auto reason = [&](Words words) {
     Words all{"run", "--experiment", "kernels", "--device", "cpu"};
