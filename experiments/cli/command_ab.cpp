@@ -177,7 +177,7 @@ class Sides {
     }
     return hello;
   }
-  /// Keeps what side B says of the points, by which the terminal names them.
+  /// Keeps what side B says of the points, by which the terminal names them. Only this executable has to say all of it.
   void learn(const Json& hello) {
     device_ = hello.at("device").get<std::string>();
     points_ = hello.at("points");

@@ -14,7 +14,7 @@
 namespace feedrate {
 
 /// Version of the lines that the two sides of `ab` exchange with the command.
-inline constexpr unsigned kAbVersion = 3;
+inline constexpr unsigned kAbVersion = 2;
 
 /// One side of a comparison: an executable that runs as `feedrate ab-side`, measures the requested slices and writes
 /// its rows to its own results folder. Requests and answers are lines of JSON. Between requests it is idle.
