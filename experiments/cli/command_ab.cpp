@@ -162,14 +162,15 @@ class Sides {
         letter, words_of(options_, spec_, executable, out_ / "spec.json", axes, out_ / name, start_ != 0),
         out_ / (name + ".log"));
   }
-  /// Throws BadInput if the other executable is no feedrate, or an incompatible one.
+  /// Throws BadInput if the other executable is no feedrate, or an incompatible one. Once it has answered, its end is a
+  /// failure.
   Json greeting_of(Side& side, const Json& limits) {
     constexpr const char* kAllowed = "an executable that compares in slices, as this one does";
     Json hello;
     try {
       hello = side.ask({{"limits", limits}});
     } catch (const Failure& failure) {
-      if (&side != a_.get() || options_.other.empty() || interrupted()) throw;
+      if (start_ != 0 || &side != a_.get() || options_.other.empty() || interrupted()) throw;
       throw BadInput("--other", options_.other, fmt::format("{} ({})", kAllowed, failure.what()));
     }
     if (!hello.is_object() || hello.value("version", 0u) != kAbVersion) {
