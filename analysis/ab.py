@@ -19,7 +19,7 @@ from .compare import overall_table, tail_sentences, verdict_sentences
 from .document import Block, Bullets, Chapter, Heading, Picture, Table, Text
 from .errors import BadInput
 from .gate import failures, parse_gate, reject_powerless, smallest_changes
-from .load import Results, load_all
+from .load import Results, load_all, require_once
 from .plots import comparison
 from .verdict import UNCLEAR, Metric, Ratio
 
@@ -47,9 +47,7 @@ def write_ab(folders: Sequence[str], out: str | None, margins: Margins, fail_on:
 
 
 def load_runs(folders: Sequence[str]) -> list["Run"]:
-    """Raises BadInput if a folder is given twice: it would count as two independent runs."""
-    if repeated := [folder for folder in folders if folders.count(folder) > 1]:
-        raise BadInput("OUT", repeated[0], "is given twice", "each run once")
+    require_once("OUT", folders)
     return [Run(folder) for folder in folders]
 
 
@@ -159,12 +157,12 @@ def match(
     return matched, pd.DataFrame(one_sided), differing
 
 
-def equal_sides(name: str, run: Run, margins: Margins) -> tuple[pd.DataFrame, pd.DataFrame, list[str]]:
-    """Like `match` for a run with equal sides. Raises BadInput if they differ."""
-    found = match(name, [run], margins)
-    if found[2]:
-        raise BadInput("OUT", run.folder, f"has sides that differ in {', '.join(found[2])}", "equal sides, or --dose")
-    return found
+def equal_sides(name: str, run: Run, margins: Margins) -> pd.DataFrame:
+    """The points of a run whose sides are equal, as from `match`. Raises BadInput if the sides differ."""
+    points, _, differing = match(name, [run], margins)
+    if differing:
+        raise BadInput("OUT", run.folder, f"has sides that differ in {', '.join(differing)}", "equal sides, or --dose")
+    return points
 
 
 def _slices(tabled: Sequence[Sequence[pd.DataFrame]], keys: Sequence[str]) -> dict:

@@ -258,7 +258,7 @@ def _add_comparisons(commands) -> None:
     command.add_argument(
         "--spreads",
         metavar="FILE",
-        help="write instead how much starts differ, as code that tells `feedrate ab` what it will find",
+        help="write, instead of the table, C++ code with the variation between starts, from which `feedrate ab` says what it will find",
     )
     command.add_argument("--by-point", action="store_true", help="a line for each point instead of each variant; no tails")
 

@@ -65,6 +65,12 @@ class Results:
         return replace(self, cells=self.cells[~self.cells["open"]])
 
 
+def require_once(argument: str, folders: Sequence[str]) -> None:
+    """Raises BadInput if a folder is given twice, because it would count as two independent runs."""
+    if repeated := [folder for folder in folders if folders.count(folder) > 1]:
+        raise BadInput(argument, repeated[0], "is given twice", "each run once")
+
+
 def require_alike(runs: Sequence[Results]) -> None:
     """Raises BadInput if the runs differ in their revision or kind of device."""
     for what, key in (("revision", "revision"), ("kind of GPU", "gpu")):

@@ -23,10 +23,15 @@ def write_whole(file: str, text: str, check: bool, source: str) -> int:
     """Writes a file that holds nothing but `text`, or with `check` only reports whether that would change it. Returns the
     exit code."""
     path = Path(file)
-    if path.is_file() and path.read_bytes() == text.encode():
+    before = path.read_bytes() if path.is_file() else b""
+    return _update(path, before != text.encode(), text, check, f"{file} does not match the rows of {source}")
+
+
+def _update(path: Path, changes: bool, text: str, check: bool, complaint: str) -> int:
+    if not changes:
         return 0
     if check:
-        print(f"{file} does not match the rows of {source}", file=sys.stderr)
+        print(complaint, file=sys.stderr)
         return 1
     write_all({path: text})
     say(str(path))
@@ -52,11 +57,5 @@ def rewrite(file: str, argument: str, name: str, make: Callable[[], str], check:
     # Escape text from rows that equals a marker: it would move the end of the block.
     block = f"\n{make().replace(f'<!-- {name}:', f'&lt;!-- {name}:')}\n"
     updated = before + begin_mark + (block.replace("\n", "\r\n") if "\r\n" in text else block) + end_mark + after
-    if updated == text:
-        return 0
-    if check:
-        print(f"{file}: the block '{name}' does not match the rows of {source}", file=sys.stderr)
-        return 1
-    write_all({path: updated})
-    say(str(path))
-    return 0
+    complaint = f"{file}: the block '{name}' does not match the rows of {source}"
+    return _update(path, updated != text, updated, check, complaint)

@@ -18,7 +18,7 @@ def spreads_text(folders: Sequence[str], margins: Margins) -> str:
         experiment = measured[0].shared[name][0].experiment
         for run in measured:
             machines |= dict.fromkeys([run.shared[name][0].environments[0].get("gpu") or "a CPU"])
-            points = equal_sides(name, run, margins)[0]
+            points = equal_sides(name, run, margins)
             starts += int(points["starts"].max())
             for metric in metrics_of(*run.shared[name]):
                 for _, point in () if metric.tail else points.iterrows():

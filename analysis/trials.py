@@ -1,7 +1,7 @@
 """Trials of `feedrate ab` with known truth: equal sides, or a side that is worse by a known dose.
 
-With equal sides every FASTER and SLOWER is false. With a dose, the share of SLOWER is compared with what each run's own
-errors let expect. Each folder is one run; its points are judged alone, as a user would see them, so that runs on several
+With equal sides every FASTER and SLOWER is false. With a dose, the share of SLOWER is compared with the share that each
+run's own errors predict. Each folder is one run; its points are judged alone, as a user would see them, so that runs on several
 machines are independent trials.
 """
 
@@ -16,7 +16,6 @@ from .ab import Margins, equal_sides, load_runs, match
 from .compare import metrics_of
 from .document import Table, markdown_table
 from .errors import BadInput
-from .load import Results
 from .verdict import FASTER, SAME, SLOWER, UNCLEAR, VERDICTS, Metric
 
 STARTS = (16, 24, 36)  # for the smallest change that is found
@@ -31,8 +30,8 @@ def trials_text(folders: Sequence[str], margins: Margins, dose: float = 0.0, by_
     if len(names) != 1:
         raise BadInput("OUT", ", ".join(folders), f"has {len(names)} experiments", "folders of one experiment")
     (name,) = names
-    each = [match(name, [run], margins) if dose else equal_sides(name, run, margins) for run in runs]
-    judged = pd.concat([points.assign(run=n) for n, (points, *_) in enumerate(each)], ignore_index=True)
+    each = [match(name, [run], margins)[0] if dose else equal_sides(name, run, margins) for run in runs]
+    judged = pd.concat([points.assign(run=n) for n, points in enumerate(each)], ignore_index=True)
     metrics = [metric for metric in metrics_of(*runs[0].shared[name]) if any(one.verdict for one in judged[metric.column])]
     results = runs[0].shared[name][0]
     what = results.experiment.what
@@ -45,7 +44,7 @@ def trials_text(folders: Sequence[str], margins: Margins, dose: float = 0.0, by_
             _expect(run, metric, dose, margins)
     lines = []
     for metric in metrics:
-        for label, some in _groups(judged, results, by_point and not metric.tail):
+        for label, some in _groups(judged, by_point and not metric.tail):
             lines.append([_name(metric), *label, *_line(some, metric, margins, dose)])
     columns = ["metric", what, *(["point"] if by_point else []), "verdicts", *VERDICTS, "starts differ by"]
     columns += [f"finds with {n} starts" for n in STARTS]
@@ -76,8 +75,8 @@ def _machine(environment: dict) -> str:
     return f"{environment.get('gpu') or environment.get('cpu')}, revision {environment.get('revision')}"
 
 
-def _groups(judged: pd.DataFrame, results: Results, by_point: bool) -> Iterable[tuple[list[str], pd.DataFrame]]:
-    """The points by variant, or each setting of a variant apart; the first column of a variant as a whole is empty."""
+def _groups(judged: pd.DataFrame, by_point: bool) -> Iterable[tuple[list[str], pd.DataFrame]]:
+    """The points with their labels: by variant, with an empty label for the point if the table has that column, or by point."""
     if not by_point:
         columns = [""] if "point" in judged else []
         return [([variant, *columns], some) for variant, some in judged.groupby("variant", sort=False)]

@@ -17,7 +17,7 @@ from ..errors import BadInput
 from ..figures import pngs, standalone
 from ..files import write_all
 from ..interval import CONFIDENCE
-from ..load import Results, load, require_alike
+from ..load import Results, load, require_alike, require_once
 from ..plots.style import figure_style
 from . import choose
 from .columns import Column, number, table
@@ -37,9 +37,9 @@ def machines_text(folders: Sequence[str]) -> str:
     cells = pd.concat([run.cells for run in runs], ignore_index=True)
     chosen = stats.chosen_sentence(pd.concat([named(some) for some in measured]), shown=False)
     note = " ".join(filter(None, [
-        f"Geometric means over {_count(len(runs))}, on each of which every queue has its own best settings and transfer. In "
-        "brackets the 95 % interval of the mean over machines of this kind (Student's t on the machines' logarithms). n: "
-        "machines that measured the queue. Lone: the latency of one message of the smallest size with no other in flight.",
+        f"Geometric means over {_count(len(runs))}. On each machine, every queue has its own best settings and transfer. The "
+        "95 % interval in brackets is that of the mean over machines of this kind (Student's t on the machines' logarithms). "
+        "n: machines that measured the queue. Lone: the latency of one message of the smallest size with no other in flight.",
         chosen,
         flags.legend(cells),
         flags.limited_sentence(cells),
@@ -49,7 +49,7 @@ def machines_text(folders: Sequence[str]) -> str:
 
 
 def combined(measured: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """One line per queue, fastest first. `measured`: for each machine, its points that deliver, by queue."""
+    """One line per queue, fastest first. `measured`: the points of each machine, from `delivering`."""
     best = [fastest(some) for some in measured]
     lines = []
     for queue in dict.fromkeys(queue for some in best for queue in some):
@@ -65,7 +65,7 @@ def combined(measured: Sequence[pd.DataFrame]) -> pd.DataFrame:
             transfers = [point["transfer"] for point in points if point["transfer"] != "none"]
             line[f"{metric}_by"] = " or ".join(dict.fromkeys(transfers))
         lines.append(line)
-    return pd.DataFrame(lines).sort_values(RATE, ascending=False) if lines else pd.DataFrame(lines)
+    return pd.DataFrame(lines).sort_values(RATE, ascending=False)
 
 
 def machines_figures(folders: Sequence[str], out: str) -> list[Path]:
@@ -129,8 +129,7 @@ def delivering(results: Results) -> pd.DataFrame:
 
 def _load(folders: Sequence[str]) -> list[Results]:
     """The runs, one per machine. Raises BadInput if they do not belong together."""
-    if repeated := [folder for folder in folders if folders.count(folder) > 1]:
-        raise BadInput("DIR", repeated[0], "is given twice", "one run per machine")
+    require_once("DIR", folders)
     runs = [load([folder]) for folder in folders]
     for folder, run in zip(folders, runs):
         if (run.cells["ab_point"] >= 0).any():

@@ -125,13 +125,14 @@ class Sides {
   /// Completes the first start, after the device and its limits are known.
   void start_a() {
     a_ = process("a", a_executable(), options_.a_axes);
-    const Json a_points = greeting_of(*a_, limits_).at("points");
-    if (a_points.size() != points_.size()) {
+    const Json hello = greeting_of(*a_, limits_);
+    const std::size_t a_points = hello.at("points").size();
+    if (a_points != points_.size()) {
       throw BadInput(
           fmt::format("side A has {} points on this device, but side B {}; a comparison needs the same points",
-                      a_points.size(), points_.size()));
+                      a_points, points_.size()));
     }
-    if (options_.other.empty() && a_points == points_) {
+    if (options_.other.empty() && hello.at("params") == params_) {
       const bool b = !options_.b_axes.empty();
       throw BadInput(b ? "--b-axis" : "--a-axis",
                      fmt::format("{}", fmt::join(b ? options_.b_axes : options_.a_axes, " ")),
@@ -182,6 +183,7 @@ class Sides {
   void learn(const Json& hello) {
     device_ = hello.at("device").get<std::string>();
     points_ = hello.at("points");
+    params_ = hello.at("params");
     variants_ = hello.at("variants").get<std::vector<std::string>>();
     limits_ = hello.at("limits");
   }
@@ -190,7 +192,7 @@ class Sides {
   const Spec& spec_;
   fs::path out_;
   std::unique_ptr<Side> a_, b_;
-  Json points_, limits_;
+  Json points_, params_, limits_;
   std::vector<std::string> variants_;
   std::string device_;
   unsigned start_ = 0;

@@ -19,7 +19,7 @@ struct SideOptions {
 
 /// One side's process. It answers requests on stdin, one per line:
 ///   {"limits": rows}                               first; rows of limits that the other side measured, or empty
-///       → {"version", "device", "points", "variants", "limits"}
+///       → {"version", "device", "points", "params", "variants", "limits"}
 ///   {"point", "start", "block", "place"}           measures one slice → the slice, as in the row
 ///   {"point", "start"}                             ends the visit and writes its row → {"shown"}
 class SideProcess {
@@ -49,16 +49,14 @@ class SideProcess {
     std::vector<Json> own = limits;
     for (Json& row : own) row["run"] = session_->run_id();  // measured by the other side's run
     results_.begin(*session_, points_, own);
-    Json names = Json::array(), variants = Json::array();
+    Json names = Json::array(), params = Json::array(), variants = Json::array();
     for (const Resolution& each : points_) {
       names.push_back(spec_.info->text(each.values));
+      params.push_back(spec_.info->axes().params(each.values));
       variants.push_back(spec_.info->variant(each.values));
     }
-    return {{"version", kAbVersion},
-            {"device", session_->device().kind()},
-            {"points", names},
-            {"variants", variants},
-            {"limits", session_->limit_rows()}};
+    return {{"version", kAbVersion}, {"device", session_->device().kind()}, {"points", names}, {"params", params},
+            {"variants", variants},  {"limits", session_->limit_rows()}};
   }
 
   Json measure(const Json& request) {

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kPage = PolledMemory::kPage;
 
-/// A device that only has memory, of which it reads every other page slowly.
+/// A device with nothing but memory; it reads every other page slowly.
 class TwoKindsOfPages final : public Device {
  public:
   static bool is_near(const std::byte* at) { return reinterpret_cast<std::uintptr_t>(at) / kPage % 2 == 0; }

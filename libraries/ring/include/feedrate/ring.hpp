@@ -33,8 +33,8 @@
 /// that), and any launch with CUDA_LAUNCH_BLOCKING=1. While they wait, the calls that free memory hold a lock, so
 /// kernel launches and event records in other threads block as well. Allocations, copies, the legacy stream, graphs,
 /// streams and events do not wait for the kernel (measured on an H200 with driver 580). Free memory after stop(), or
-/// let the ring park (see RingIdle). Making a ring runs a short kernel and waits for it, which takes as long as other
-/// kernels leave no SM free. A debug build of the library throws if a Device allocates memory during that time.
+/// let the ring park (see RingIdle). Making a ring runs a short kernel and waits for it, so it blocks while other
+/// kernels occupy all SMs. A debug build of the library throws if a Device allocates memory during that time.
 namespace feedrate {
 
 /// Where message slots live. `pinned`: in host memory; the GPU pulls messages over the bus. `vram`: copy engines move
