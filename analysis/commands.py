@@ -281,8 +281,8 @@ def _add_comparisons(commands) -> None:
         help="show how much slower side B of a trial is, from sweeps of both sides' points",
         description="Compares the kernels' own times. A trial with a known dose states this share.",
     )
-    command.add_argument("source", nargs=2, metavar="DIR", help="the sweep of side A's points, then of side B's")
-    _writes_block(command, lambda source: dose_text(*source), "dose", "--readme", "README.md")
+    command.add_argument("source", nargs="+", metavar="DIR", help="sweeps of side A's and of side B's points in turn")
+    _writes_block(command, dose_text, "dose", "--readme", "README.md")
 
     command = commands.add_parser(
         "ranks",

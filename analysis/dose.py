@@ -5,6 +5,8 @@ The kernel's own time, from the GPU's clock, says how much was planted, independ
 a full pipeline the kernel sets the rate, and the share is of the kernel's time.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 
@@ -17,10 +19,14 @@ WORK = "flops_per_byte"
 STAGE = "kernel_end"
 
 
-def dose_text(first: str, second: str) -> str:
-    """The table of the planted shares; `first` and `second` are result directories of sides A and B."""
-    a, b = load([first]), load([second])
+def dose_text(folders: Sequence[str]) -> str:
+    """The table of the planted shares. `folders` are result directories of side A and side B in turn; each pair has points
+    of its own."""
+    if len(folders) % 2:
+        raise BadInput("DIR", ", ".join(folders), "is an odd number of directories", "side A and side B in turn")
+    a, b = load(folders[0::2]), load(folders[1::2])
     require_alike([a, b])
+    first, second = (", ".join(folders[n::2]) for n in (0, 1))
     axes = [axis for axis in a.axes if axis != WORK]
     sides = [_by_point(results, axes, folder) for results, folder in ((a, first), (b, second))]
     for folder, own, other in ((first, *sides), (second, *reversed(sides))):

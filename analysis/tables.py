@@ -15,9 +15,13 @@ _MAY_DIFFER = {"command"}  # changes with every resume, without an effect on the
 
 
 def place(results: Results, point, shown: list[str]) -> str:
-    """A point's position in the sweep: the given axes, without those that do not apply or have their default."""
+    """A point's position in the sweep: the given axes, without those that it lacks, do not apply or have their default."""
     axes = results.experiment.axes
-    named = [axis for axis in shown if point[axis] not in (axes[axis].omitted if axis in axes else DOES_NOT_APPLY)]
+    named = [
+        axis
+        for axis in shown
+        if pd.notna(point[axis]) and point[axis] not in (axes[axis].omitted if axis in axes else DOES_NOT_APPLY)
+    ]
     return ", ".join(value_label(results, axis, point[axis]) for axis in named)
 
 

@@ -36,7 +36,7 @@ def trials_text(folders: Sequence[str], margins: Margins, dose: float = 0.0, by_
     results = runs[0].shared[name][0]
     what = results.experiment.what
     if by_point:
-        shown = [axis for axis in tables.varying(*runs[0].shared[name]) if axis in judged]
+        shown = [axis for axis in tables.varying(*(side for run in runs for side in run.shared[name])) if axis in judged]
         judged["point"] = [tables.place(results, point, shown) for _, point in judged.iterrows()]
     judged["expected"] = [{} for _ in range(len(judged))]
     for metric in metrics if dose else []:

@@ -329,6 +329,15 @@ def test_trials_by_point_have_a_line_for_each(folder, tmp_path, capsys):
     assert len(lines) == 4 and len({tuple(line[1:3]) for line in lines}) == 4 and {line[3] for line in lines} == {"1"}
 
 
+def test_trials_of_one_point_each_are_named_by_what_differs_between_them(folder, tmp_path, capsys):
+    for run, points in enumerate(([POINTS[0]], [POINTS[3]])):
+        before, after = sides(factors=[1.0], points=(points, points))
+        folder(before, name=f"{run}/a"), folder(after, name=f"{run}/b")
+    assert main(["trials", str(tmp_path / "0"), str(tmp_path / "1"), "--by-point"]) == 0
+    lines = [line.strip("| ").split(" | ") for line in capsys.readouterr().out.splitlines() if line.startswith("| throughput")]
+    assert len(lines) == 2 and all(line[2] and "nan" not in line[2] for line in lines), lines
+
+
 def test_spreads_of_trials_are_written_as_code_and_checked(folder, tmp_path, capsys):
     before, after = sides(factors=[1.0] * 4)
     folder(before, name="run/a"), folder(after, name="run/b")

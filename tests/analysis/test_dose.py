@@ -36,6 +36,18 @@ def test_planted_share_is_of_the_time_that_counts(folder, capsys):
     assert "Medians of at least 3 repetitions" in text
 
 
+def test_several_pairs_give_one_table(folder, capsys):
+    pairs = []
+    for window, slower in ((1, 0.05), (2, 0.03)):
+        for name, share in (("a", 0.0), ("b", slower)):
+            cells = [measured(100_000 * (1 + share), 64 * (1 + share), 256 * window, 1e6, repetition) for repetition in range(3)]
+            pairs.append(str(folder(cells, name=f"{name}{window}")))
+    assert main(["dose", *pairs]) == 0
+    text = capsys.readouterr().out
+    assert "| 256 | 100 µs | 105 µs | 5 % |" in text.replace("window ", "") and "| 512 | 100 µs | 103 µs | 3 % |" in text.replace("window ", "")
+    assert main(["dose", *pairs[:3]]) == 2 and "is an odd number of directories" in capsys.readouterr().err
+
+
 def test_sides_with_other_points_are_rejected(folder, capsys):
     without = str(folder([rows.cell(rows.params(window=7))], name="without"))
     assert main(["dose", without, without]) == 2 and "has no axis flops_per_byte" in capsys.readouterr().err
