@@ -12,6 +12,7 @@
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/folder.hpp"
 #include "experiments/cli/options.hpp"
+#include "experiments/cli/sources.hpp"
 #include "experiments/harness/measure/statistics.hpp"
 #include "experiments/harness/say.hpp"
 #include "experiments/harness/sweep/ab.hpp"
@@ -32,6 +33,11 @@ struct AbOptions {
   double minutes = 10, slice = 0.03, lead = 0.01;
   unsigned starts = 0;
 };
+
+/// Options of other commands that measure, which have no effect here.
+constexpr const char* kOfOtherCommands[] = {
+    "seconds",        "warmup",     "messages",         "repetitions", "until-precise", "throughput-within",
+    "latency-within", "percentile", "most-repetitions", "time-limit",  "keep-disturbed"};
 
 std::string own_executable() { return fs::read_symlink("/proc/self/exe").string(); }
 
@@ -205,16 +211,17 @@ double shortest_visit(const AbOptions& options) {
 }
 
 /// Checks the options; returns the spec.
-Spec checked(AbOptions& options, CLI::App& command) {
+Spec checked(AbOptions& options, CLI::App& command, const std::vector<std::string>& arguments) {
   if (options.other.empty() && options.a_axes == options.b_axes) {
     throw BadInput("--other", "", "another executable, or different values of --a-axis and --b-axis");
   }
   if (!options.other.empty() && (!fs::is_regular_file(options.other) || access(options.other.c_str(), X_OK) != 0)) {
     throw BadInput("--other", options.other, "a feedrate executable");
   }
-  for (const char* name : {"--seconds", "--warmup", "--messages", "--repetitions"}) {
-    if (const CLI::Option* option = command.get_option(name); option->count() != 0) {
-      throw BadInput(name, option->as<std::string>(),
+  for (const char* name : kOfOtherCommands) {
+    const std::string option = fmt::format("--{}", name);
+    if (on_command_line(option, arguments)) {  // a variable may be meant for other commands
+      throw BadInput(option, command.get_option(option)->as<std::string>(),
                      "no value: `ab` measures slices; use --slice, --lead, --minutes and --starts");
     }
   }
@@ -323,8 +330,8 @@ std::uint64_t measure(const AbOptions& options, const Spec& spec, Place& place, 
   return failed;
 }
 
-int ab(AbOptions& options, CLI::App& command) {
-  const Spec spec = checked(options, command);
+int ab(AbOptions& options, CLI::App& command, const std::vector<std::string>& arguments) {
+  const Spec spec = checked(options, command, arguments);
   const fs::path out = options.folder.directory(spec.name + "-ab");
   if (options.folder.dry_run) {
     const AbPlan plan = plan_ab(std::vector<std::string>(spec.points.size()), 60 * options.minutes,
@@ -382,7 +389,10 @@ void add_ab(Program& program) {
   add_seconds(*command, "slice", options->slice, 0.001, 60, "timed part of a slice");
   add_seconds(*command, "lead", options->lead, 0, 60, "untimed part at the beginning of a slice");
   options->common.add(*command);
-  program.on_choice(*command, [options, command] { return ab(*options, *command); });
+  const std::string hidden;
+  for (const char* name : kOfOtherCommands) command->get_option(fmt::format("--{}", name))->group(hidden);
+  for (const char* name : {"--resume", "--resume-anyway"}) command->get_option(name)->group(hidden);
+  program.on_choice(*command, [options, command, &program] { return ab(*options, *command, program.arguments); });
 }
 
 }  // namespace feedrate

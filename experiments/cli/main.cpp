@@ -51,6 +51,9 @@ int exit_code_after_output(int code) {
   return code == 0 ? 1 : code;
 }
 
+/// The program with all experiments, and the one that only it has, because that takes long to build.
+constexpr auto kFullProgram = "feedrate_full", kItsExperiment = "kernels";
+
 /// Returns the exit code: 2 for invalid input, whose source the message names.
 int parse_and_act(CLI::App& app, const std::vector<std::string>& arguments) {
   app.require_subcommand(1);
@@ -61,6 +64,8 @@ int parse_and_act(CLI::App& app, const std::vector<std::string>& arguments) {
   app.set_config("--config", config != nullptr ? config : "",
                  "JSON file of options, grouped by subcommand: {\"run\": {\"payload\": 64}}")
       ->envname(feedrate::variable_of("config"));
+  app.footer(fmt::format("{}, built next to feedrate, also has the experiment {}; feedrate runs it where needed.",
+                         kFullProgram, kItsExperiment));
   feedrate::reject_unreadable_config(arguments);
   feedrate::Program program{app, arguments};
   using namespace feedrate;
@@ -86,9 +91,6 @@ int parse_and_act(CLI::App& app, const std::vector<std::string>& arguments) {
   }
   return program.action();
 }
-
-/// The program with all experiments, and the one that only it has, because that takes long to build.
-constexpr auto kFullProgram = "feedrate_full", kItsExperiment = "kernels";
 
 /// Runs the program with all experiments, with the same arguments, if it has been built next to this one. It may know a
 /// name that this program does not know. Returns otherwise.

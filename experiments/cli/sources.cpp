@@ -1,6 +1,7 @@
 #include "experiments/cli/sources.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 
 #include "common/edit_distance.hpp"
 #include "experiments/cli/options.hpp"
+#include "experiments/harness/measure/experiment.hpp"
 
 namespace feedrate {
 namespace {
@@ -118,6 +120,18 @@ void reject_unknown_variables(const CLI::App& app) {
   }
 }
 
+/// The experiments that have this axis, for a message; empty if there is none.
+std::string experiments_text(const std::string& option) {
+  std::vector<std::string> names;
+  for (const auto& [name, entry] : Experiments::instance().entries()) {
+    const ExperimentInfo info(name);
+    const auto& axes = info.axes().entries();
+    if (std::ranges::any_of(axes, [&](const auto& each) { return "--" + each.axis.name == option; }))
+      names.push_back(name);
+  }
+  return names.empty() ? "" : fmt::format("; it is an axis of --experiment {}", fmt::join(names, ", "));
+}
+
 BadInput unexpected(const CLI::App& app) {
   const CLI::App* command = &app;
   std::string name = app.get_name();
@@ -135,8 +149,9 @@ BadInput unexpected(const CLI::App& app) {
   for (const CLI::Option* each : command->get_options()) {
     for (const std::string& one : each->get_lnames()) names.insert("--" + one);
   }
+  const std::string elsewhere = experiments_text(given);
   return BadInput(fmt::format("{}: `{}` has no such option{} (--help lists the options)", given, name,
-                              nearest_text(given, names, "--")));
+                              elsewhere.empty() ? nearest_text(given, names, "--") : elsewhere));
 }
 
 void reject_unreadable_config(const std::vector<std::string>& arguments) {

@@ -72,7 +72,9 @@ class MatmulProblem final : public Problem {
   Work work() const override {
     const double products = static_cast<double>(shape_.batch) * static_cast<double>(shape_.m) *
                             static_cast<double>(shape_.n) * static_cast<double>(shape_.k);
-    const auto bytes = static_cast<double>(shape_.left().bytes() + shape_.right().bytes() + shape_.result().bytes());
+    // Without results, nothing is read either.
+    const auto inputs = shape_.result().bytes() == 0 ? 0 : shape_.left().bytes() + shape_.right().bytes();
+    const auto bytes = static_cast<double>(inputs + shape_.result().bytes());
     return {2 * products, bytes, arithmetic_limit(shape_.element)};
   }
   std::size_t input_bytes() const override { return shape_.left().bytes() + shape_.right().bytes(); }

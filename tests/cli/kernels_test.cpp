@@ -39,6 +39,12 @@ TEST_F(KernelsCommand, RungIsCheckedAndTimed) {
   EXPECT_TRUE(row.at("bounds").contains("operations_per_second"));
 }
 
+TEST_F(KernelsCommand, EmptyProductMovesNothing) {
+  const Json row = measured({"--rung", "cpu_naive", "--m", "0", "--n", "70", "--k", "80"});
+  EXPECT_EQ(row.at("figures").at("operations_per_second"), 0);
+  EXPECT_EQ(row.at("figures").at("bytes_per_second"), 0);
+}
+
 TEST_F(KernelsCommand, RungIsComparedWithAnotherOneInTurn) {
   const Json row = product({"--rung", "cpu_packed", "--against", "cpu_naive"});
   const Json& naive = row.at("details").at("peers").at("cpu_naive");

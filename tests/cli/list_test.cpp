@@ -126,6 +126,21 @@ TEST(Help, EverySubcommandHasHelp) {
   }
 }
 
+TEST(Help, ComparisonHelpListsOnlyWhatHasAnEffect) {
+  Workplace place;
+  const std::string text = place.run({"ab", "--help"}).out;
+  EXPECT_NE(text.find("--slice "), std::string::npos) << text;
+  for (const char* option : {"--seconds", "--repetitions", "--until-precise", "--keep-disturbed", "--resume"}) {
+    EXPECT_EQ(text.find(option), std::string::npos) << option;
+    Words words{"ab", "quick", "--device", "cpu", "--b-axis", "window=8", option};
+    if (const std::string name = option; name == "--seconds" || name == "--repetitions") words.emplace_back("1");
+    if (const std::string name = option; name == "--resume") words.emplace_back("none");
+    const Outcome rejected = place.run(words);
+    EXPECT_EQ(rejected.code, 2) << option;
+    EXPECT_NE(rejected.err.find(option), std::string::npos) << rejected.err;
+  }
+}
+
 TEST(Help, RunHelpListsTheWordsThatAxesAccept) {
   Workplace place;
   const std::string text = place.run({"run", "--help"}).out;

@@ -120,6 +120,13 @@ TEST_F(Sweep, AllQueuesProduceCleanValidRows) {
   EXPECT_TRUE(limits.contains("host_copy_bytes_per_second"));
 }
 
+TEST_F(Sweep, ThatCanMeasureNothingFails) {
+  plan(R"({"axes": {"queue": "host_polled", "workload": "vecadd", "payload": 20}})");
+  const Outcome outcome = sweep({"--floor-rounds", "0"});
+  EXPECT_EQ(outcome.code, 1) << outcome.err;
+  EXPECT_NE(outcome.err.find("nothing was measured: all 1 points are impossible"), std::string::npos) << outcome.err;
+}
+
 TEST_F(Sweep, ImpossiblePointsAreSkippedWithReason) {
   const auto cells = measured(R"({"axes": {"queue": "host_polled", "workload": "vecadd", "payload": "20,64"},
                                   "run": {"messages": 200, "warmup": 0}})");

@@ -312,7 +312,14 @@ int run_sweep(Session& session, const Spec& spec, Results& results, const SweepO
                                     rounds.count_done(points, 0), failures.first)));
   }
   if (interrupted()) return 130;
-  return failures.cells != 0 ? 1 : 0;
+  const bool nothing =
+      !points.empty() && std::ranges::none_of(points, [](const auto& r) { return r.impossible.empty(); });
+  if (nothing) {
+    say("{}\n",
+        wrapped(fmt::format("nothing was measured: all {} points are impossible on this machine, the first because {}",
+                            points.size(), points.front().impossible)));
+  }
+  return failures.cells != 0 || nothing ? 1 : 0;
 }
 
 }  // namespace feedrate
