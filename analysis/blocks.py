@@ -13,9 +13,10 @@ from .files import write_all
 from .load import FEEDING, Results, load, load_all
 from .marked import rewrite
 from .report import device_warning, where_line, with_origin
-from .feeding import advice, capacity, open_load, prices, questions, tails, timeouts, transfers
+from .feeding import advice, after_kernel, capacity, open_load, prices, questions, tails, timeouts, transfers
 from .feeding.headline import front, front_note, headline, headline_note
 from .feeding.plots import ALL, capacities, load_stages, offered
+from .feeding.plots import after_kernel as drawn_after_kernel
 from .feeding.plots import headline as glance
 from .feeding.plots import prices as drawn_prices
 from .feeding.plots import timeouts as drawn_timeouts
@@ -194,6 +195,10 @@ BLOCKS: dict[str, Callable[[str, Path, str | None], str]] = {
     ),
     "batch_timeout": _of_feeding(
         timeouts.text, "has no open load with two values of batch-timeout", "transfers", drawn_timeouts
+    ),
+    "after_kernel": _of_feeding(
+        after_kernel.text, "has no lone messages with kernels of many lengths", "after_kernel", drawn_after_kernel,
+        illustrated=True,
     ),
     "strategies": PageBlock(
         lambda results: _inline(strategies.blocks(results)), "overlap", NO_ROW.format(" of overlap"),

@@ -9,10 +9,11 @@ from ..document import Block, Heading, Text
 from ..figures import Rendered
 from ..load import Results
 from ..report import picture
-from . import advice, capacity, costs, open_load, tails, timeouts, transfers
+from . import advice, after_kernel, capacity, costs, open_load, tails, timeouts, transfers
 from .details import COUNTS, WRONG
 from .headline import headline, headline_note
 from .plots import capacities, offered
+from .plots import after_kernel as drawn_after_kernel
 from .plots import timeouts as drawn_timeouts
 from .plots import transfers as drawn_transfers
 
@@ -58,6 +59,8 @@ def _beside(results: Results) -> list[tuple[ModuleType, Block]]:
         found += [(drawn_transfers, Text(transfers.NOTE, "note")), (drawn_transfers, transfers.table(results, best))]
     if len(held := timeouts.lines(results)):
         found += [(drawn_timeouts, Text(timeouts.NOTE, "note")), (drawn_timeouts, timeouts.table(results, held))]
+    if len(lengths := after_kernel.lines(results)):
+        found += [(drawn_after_kernel, Text(after_kernel.NOTE, "note")), (drawn_after_kernel, after_kernel.table(lengths))]
     if len(searched := capacity.answers(results)):
         found.append((capacities, capacity.table(searched)))
         if tries := capacity.evidence(searched, results.cells):

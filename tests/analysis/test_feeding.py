@@ -10,7 +10,7 @@ from rows import limited, repeated
 
 from analysis import answer, catalogue, measurement_quality, stability, stats
 from analysis.document import Table
-from analysis.feeding import advice, capacity, costs, headline, open_load, questions, tails, transfers
+from analysis.feeding import advice, after_kernel, capacity, costs, headline, open_load, questions, tails, transfers
 from analysis.feeding.ranks import MEASURES, disagreements
 from analysis.feeding.ring import points as ring
 from analysis.feeding.ring.block import ring_text
@@ -553,3 +553,27 @@ def test_comparison_of_ring_with_other_queues_shows_bounds(read):
     assert "10.0 M msg/s (" in text and lines(text, "| 64 B | redis_list |")[0][3] == "5.00"
     alone = ring_text(read(own, name="alone"))
     assert "against other queues" not in alone and "peaks by payload" in alone and "nan" not in alone
+
+
+# --- kernels of many lengths
+
+
+def test_time_beyond_the_kernel_is_shown_for_variants_with_many_lengths(read):
+    """With `pinned` what follows the kernel begins at multiples of 8 µs."""
+    some = []
+    for transfer, lengths in (("pinned", range(1, 17)), ("mapped", range(1, 17)), ("graph", range(1, 4))):
+        for length in lengths:
+            kernel = 1000 * length
+            end = -(-kernel // 8000) * 8000 if transfer == "pinned" else kernel
+            point = rows.params(transfer=transfer, workload="fma_chain", flops_per_byte=16 * length, window=1, batch=1)
+            row = rows.cell(point, 0, p50=end + 10_000)
+            row["details"]["stages_ns"]["kernel_end"]["mean"] = kernel
+            some.append(row)
+    results = read(some)
+    found = after_kernel.lines(results)
+    assert set(found["variant"]) == {"host_polled + pinned", "host_polled + mapped"}
+    beyond = found.groupby("variant")["beyond"].agg(["min", "max"])
+    assert list(beyond.loc["host_polled + pinned"]) == pytest.approx([10_000, 17_000], rel=0.01)
+    assert list(beyond.loc["host_polled + mapped"]) == pytest.approx([10_000, 10_000], rel=0.01)
+    assert "| host_polled + pinned | 64 B | 16 | 1.00 µs to 16.0 µs | 10.0 µs to 17.0 µs |" in after_kernel.text(results)[0]
+    assert after_kernel.text(read([rows.cell(rows.params(window=1), 0)])) == []

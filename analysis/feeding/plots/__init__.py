@@ -6,12 +6,12 @@ from ... import flags
 from ...load import Results
 from ...plots.style import Drawing, figure_style, mark_cpu
 from ...stats import points
-from . import capacities, distribution, headline, heatmap, load_stages, offered, percentiles, prices, stages
+from . import after_kernel, capacities, distribution, headline, heatmap, load_stages, offered, percentiles, prices, stages
 from . import throughput, timeouts, transfers, window
 from .styles import Styles
 
 CLOSED = (headline, throughput, distribution, window, heatmap, stages)  # figures of loads that keep the window full
-WHERE_MEASURED = (transfers, prices, offered, timeouts, capacities, percentiles, load_stages)
+WHERE_MEASURED = (transfers, prices, offered, timeouts, capacities, percentiles, load_stages, after_kernel)
 ALL = (*CLOSED, *WHERE_MEASURED)
 
 
