@@ -137,6 +137,11 @@ def _load(folders: Sequence[str]) -> list[Results]:
         if stats.counted(delivering(run)).empty:
             raise BadInput("DIR", folder, "has no row that counts", "rows of feeding")
     require_alike(runs)
+    gpus = [run.environments[0].get("gpu_uuid") for run in runs]
+    for place, gpu in enumerate(gpus):
+        if gpu and gpu in gpus[:place]:
+            problem = f"is from the same GPU as {folders[gpus.index(gpu)]} ({gpu})"
+            raise BadInput("DIR", folders[place], problem, "one run from each machine")
     return runs
 
 

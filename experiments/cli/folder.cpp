@@ -61,7 +61,7 @@ std::string difference_from(const Json& spec_there, const std::vector<Json>& row
     device = row.value("device", row.value("params", Json::object()).value("device", device));  // in a limit or a cell
   }
   if (device.is_string() && device != device_here) return difference_text("device", device, device_here);
-  for (const char* name : {"host", "cpu", "cores", "gpu", "version", "revision", "build_type"}) {
+  for (const char* name : {"host", "cpu", "cores", "gpu", "gpu_uuid", "version", "revision", "build_type"}) {
     if (!environment.contains(name)) continue;
     const Json here = environment_here.value(name, Json());
     if (environment[name] != here) return difference_text(name, environment[name], here);

@@ -57,6 +57,14 @@ def test_runs_that_do_not_belong_together_are_rejected(folder, capsys, differing
     assert f"these runs differ in their {what}; allowed: runs of one {what}" in capsys.readouterr().err
 
 
+def test_one_gpu_counts_once(folder, capsys):
+    runs = [machine(folder, f"m{n}", 1.0, gpu_uuid=f"GPU-{min(n, 1)}") for n in range(3)]
+    assert main(["machines", *runs[:2]]) == 0
+    capsys.readouterr()
+    assert main(["machines", *runs]) == 2
+    assert f"DIR '{runs[2]}': is from the same GPU as {runs[1]} (GPU-1); allowed: one run from each" in capsys.readouterr().err
+
+
 def test_each_machine_needs_a_run_with_rows_that_count(folder, tmp_path, capsys):
     one = machine(folder, "one", 1.0)
     assert main(["machines", one, one]) == 2 and "is given twice" in capsys.readouterr().err

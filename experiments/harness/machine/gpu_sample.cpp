@@ -120,6 +120,10 @@ nlohmann::json nvml_state(const std::string& pci_bus) {
   }
   NvmlDevice device = device_at(nvml, pci_bus);
   if (device == nullptr) return state;
+  std::array<char, 96> uuid{};
+  if (nvml.call<NvmlDevice, char*, unsigned>("nvmlDeviceGetUUID", device, uuid.data(), uuid.size())) {
+    state["gpu_uuid"] = uuid.data();
+  }
   const auto ask = [&](const char* key, const char* function, auto... args) {
     unsigned value = 0;
     if (nvml.call<NvmlDevice, decltype(args)..., unsigned*>(function, device, args..., &value)) state[key] = value;
