@@ -22,7 +22,7 @@
 #include "common/threads/threads.hpp"
 #include "experiments/harness/measure/session.hpp"
 #include "kernels/storage/content.hpp"
-#include "variants/storage/files.hpp"
+#include "libraries/storage/files.hpp"
 
 namespace feedrate::storage {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "variants/storage/descriptor.hpp"
+#include "libraries/storage/descriptor.hpp"
 #include "variants/storage/engine.hpp"
 
 namespace feedrate::storage {

@@ -103,15 +103,15 @@ class Runner {
 
  private:
   const RunSettings& settings() const { return job_.settings; }
-  EngineConfig config() const {
+  PointConfig config() const {
     const Options& options = job_.options;
-    return {.files = job_.files->files(),
-            .device = *job_.device,
-            .operation = operation_of(options),
-            .direct = options.is_direct(),
-            .block = options.block,
-            .depth = options.depth,
-            .own = job_.own};
+    return {{.files = job_.files->files(),
+             .device = *job_.device,
+             .operation = operation_of(options),
+             .direct = options.is_direct(),
+             .block = options.block,
+             .depth = options.depth},
+            job_.own};
   }
   bool once() const { return job_.options.residency == "cold" && job_.options.reads(); }
   std::unique_ptr<BlockLoad> open(bool once) const {

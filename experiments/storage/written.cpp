@@ -9,7 +9,7 @@
 #include "experiments/storage/block_load.hpp"
 #include "experiments/storage/run_blocks.hpp"
 #include "kernels/storage/content.hpp"
-#include "variants/storage/files.hpp"
+#include "libraries/storage/files.hpp"
 
 namespace feedrate::storage {
 namespace {
@@ -19,13 +19,13 @@ namespace {
 void move_through_engine(const Job& job, Operation operation, const Pattern& pattern, std::uint64_t writes = 0) {
   const Options& options = job.options;
   if (pattern.size() == 0) return;
-  BlockLoad load(engine_of(options).make({.files = job.files->files(),
-                                          .device = *job.device,
-                                          .operation = operation,
-                                          .direct = options.is_direct(),
-                                          .block = options.block,
-                                          .depth = options.depth,
-                                          .own = job.own}),
+  BlockLoad load(engine_of(options).make({{.files = job.files->files(),
+                                           .device = *job.device,
+                                           .operation = operation,
+                                           .direct = options.is_direct(),
+                                           .block = options.block,
+                                           .depth = options.depth},
+                                          job.own}),
                  *job.device, *job.files, pattern,
                  {operation, options.block, options.depth, options.shift, job.version, true, writes});
   offer(load, {.seconds = 1e9,

@@ -13,6 +13,7 @@
 #include "common/threads/threads.hpp"
 #include "tests/support/storage_files.hpp"
 #include "tests/support/temp_dir.hpp"
+#include "variants/storage/engine.hpp"
 
 namespace feedrate::test {
 
@@ -153,13 +154,13 @@ class EngineChecks {
   }
   std::unique_ptr<storage::Engine> open(std::span<const storage::File> files, storage::Operation operation,
                                         bool direct) {
-    return entry_.make({.files = files,
-                        .device = device_,
-                        .operation = operation,
-                        .direct = direct,
-                        .block = kBlock,
-                        .depth = kDepth,
-                        .own = own()});
+    return entry_.make({{.files = files,
+                         .device = device_,
+                         .operation = operation,
+                         .direct = direct,
+                         .block = kBlock,
+                         .depth = kDepth},
+                        own()});
   }
   /// Values of engines' own axes that the checks need.
   Values own() const {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "kernels/storage/content.hpp"
-#include "variants/storage/engine.hpp"
+#include "libraries/storage/engine.hpp"
 
 namespace feedrate::test {
 

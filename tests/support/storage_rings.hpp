@@ -6,6 +6,7 @@
 #include "common/error.hpp"
 #include "tests/support/storage_files.hpp"
 #include "tests/support/temp_dir.hpp"
+#include "variants/storage/engine.hpp"
 
 namespace feedrate::test {
 
@@ -30,7 +31,7 @@ class RingChecks {
       for (std::uint32_t i = 0; i < 2 * kBlocks; ++i) order.push_back(i * 37 % blocks);
     }
     const storage::EngineEntry& entry = storage::Engines::instance().get("", "gpu_rings");
-    return entry.access({.files = files_, .device = device_, .block = kBlock, .depth = 32, .own = own},
+    return entry.access({{.files = files_, .device = device_, .block = kBlock, .depth = 32}, own},
                         {.order = order, .blocks_per_file = kBlocks, .keys = keys, .once = true, .seconds = 600});
   }
   /// The failure's message, or "accepted".

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "common/own_executable.hpp"
-#include "variants/storage/files.hpp"
+#include "libraries/storage/files.hpp"
 #include "variants/storage/guarded_mapping.hpp"
 
 namespace feedrate::storage {

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "kernels/storage/rings.hpp"
-#include "variants/storage/files.hpp"
-#include "variants/storage/uring.hpp"
+#include "libraries/storage/files.hpp"
+#include "libraries/storage/uring.hpp"
 
 namespace feedrate::storage {
 

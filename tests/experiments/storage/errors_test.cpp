@@ -139,7 +139,7 @@ class StorageErrors : public testing::TestWithParam<std::tuple<ErrorCase, Tested
   /// The message of the engine itself, without an experiment.
   std::string failure_to_open(std::span<const File> opened) {
     try {
-      const EngineConfig config{opened, session.device(), Operation::read, false, kBlock, 4, engine().values};
+      const PointConfig config{{opened, session.device(), Operation::read, false, kBlock, 4}, engine().values};
       if (on_device()) {
         entry().access(config, {});
       } else {

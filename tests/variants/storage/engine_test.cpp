@@ -1,7 +1,8 @@
 #include <fcntl.h>
 
 #include "tests/support/storage_engines.hpp"
-#include "variants/storage/files.hpp"
+#include "libraries/storage/files.hpp"
+#include "variants/storage/engine.hpp"
 
 namespace feedrate {
 namespace {

@@ -7,9 +7,10 @@
 #include <thread>
 #include <vector>
 
+#include "libraries/storage/files.hpp"
 #include "tests/support/device_around.hpp"
 #include "tests/support/storage_engines.hpp"
-#include "variants/storage/files.hpp"
+#include "variants/storage/engine.hpp"
 #include "variants/storage/guarded_mapping.hpp"
 #include "variants/storage/mapping_trial.hpp"
 
@@ -125,7 +126,7 @@ TEST_F(GuardedMappingTest, GpuWithoutASuccessfulTrialCopiesThroughSlots) {
   const std::vector<storage::File> files{file};
   const auto engine = storage::Engines::instance()
                           .get("", "mmap")
-                          .make({.files = files, .device = device, .block = kPageBytes, .depth = 1});
+                          .make({{.files = files, .device = device, .block = kPageBytes, .depth = 1}});
   const auto path = engine->path();
   EXPECT_EQ(path.at("mode"), "populated mapping, pinned slots");
   EXPECT_NE(path.at("why_slots").find("a trial is not possible"), std::string::npos);

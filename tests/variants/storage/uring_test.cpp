@@ -1,4 +1,4 @@
-#include "variants/storage/uring.hpp"
+#include "libraries/storage/uring.hpp"
 
 #include <gtest/gtest.h>
 

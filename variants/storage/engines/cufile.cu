@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "common/device/cuda_check.hpp"
-#include "variants/storage/files.hpp"
-#include "variants/storage/slots.hpp"
+#include "libraries/storage/files.hpp"
+#include "libraries/storage/slots.hpp"
 #endif
 
 /// NVIDIA's cuFile (GPUDirect Storage), loaded at run time. The declarations follow its documented binary interface
@@ -360,7 +360,7 @@ class CufileStream final : public Cufile {
   std::size_t next_ = 0;
 };
 
-std::unique_ptr<Engine> make_cufile(const EngineConfig& config) {
+std::unique_ptr<Engine> make_cufile(const PointConfig& config) {
   const std::string api = own_axes_of_cufile().of(config.own).api;
   if (api == "batch") return std::make_unique<CufileBatch>(config);
   if (api == "stream") return std::make_unique<CufileStream>(config);
@@ -368,7 +368,7 @@ std::unique_ptr<Engine> make_cufile(const EngineConfig& config) {
 }
 std::string why_cufile_is_unavailable() { return Library::instance().unavailable(); }
 #else
-std::unique_ptr<Engine> make_cufile(const EngineConfig& /*config*/) { throw Failure(cuda_unavailable()); }
+std::unique_ptr<Engine> make_cufile(const PointConfig& /*config*/) { throw Failure(cuda_unavailable()); }
 std::string why_cufile_is_unavailable() { return cuda_unavailable(); }
 #endif
 

@@ -9,9 +9,10 @@
 
 #include "common/error.hpp"
 #include "kernels/storage/rings_kernel.hpp"
-#include "variants/storage/files.hpp"
+#include "libraries/storage/files.hpp"
+#include "libraries/storage/slots.hpp"
+#include "variants/storage/engine.hpp"
 #include "variants/storage/ring_controller.hpp"
-#include "variants/storage/slots.hpp"
 
 namespace feedrate::storage {
 namespace {
@@ -68,7 +69,7 @@ int error_of(rings::Outcome outcome) {
 /// Queues, staging memory and controller for a number of device threads.
 class Rings {
  public:
-  Rings(const EngineConfig& config, const RingsOptions& options)
+  Rings(const PointConfig& config, const RingsOptions& options)
       : device_(config.device),
         threads_(device_.kind() == "cpu" ? std::min(options.threads, kMaxCpuThreads) : options.threads),
         count_(std::min(options.queues, threads_ / lanes())),
@@ -147,7 +148,7 @@ class Rings {
 /// Device threads move the blocks that the host lists.
 class GpuRings final : public Engine {
  public:
-  explicit GpuRings(const EngineConfig& config)
+  explicit GpuRings(const PointConfig& config)
       : operation_(config.operation),
         slots_(config.depth),
         lists_(config.device.allocate_host(config.depth * sizeof(rings::ListedBlock), HostMemory::pinned)),
@@ -214,7 +215,7 @@ Buffer copied(Device& device, Stream& stream, std::span<const T> values) {
   return memory;
 }
 
-[[noreturn]] void report_failure(const rings::Tally& tally, const EngineConfig& config, const DeviceAccesses& accesses,
+[[noreturn]] void report_failure(const rings::Tally& tally, const PointConfig& config, const DeviceAccesses& accesses,
                                  const std::string& fault) {
   const std::uint64_t file = tally.failed_block / accesses.blocks_per_file;
   const std::uint64_t offset = tally.failed_block % accesses.blocks_per_file * config.block + accesses.shift;
@@ -237,7 +238,7 @@ Buffer copied(Device& device, Stream& stream, std::span<const T> values) {
 }
 
 /// Device threads access blocks by themselves.
-DeviceAccessResult access_by_device(const EngineConfig& config, const DeviceAccesses& accesses) {
+DeviceAccessResult access_by_device(const PointConfig& config, const DeviceAccesses& accesses) {
   const RingsOptions options = own_axes_of_gpu_rings().of(config.own);
   Rings rings(config, options);
   Device& device = rings.device();

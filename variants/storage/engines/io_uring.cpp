@@ -1,24 +1,9 @@
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <array>
-#include <cerrno>
-#include <vector>
-
-#include "common/error.hpp"
-#include "common/threads/threads.hpp"
-#include "variants/storage/copies.hpp"
-#include "variants/storage/files.hpp"
-#include "variants/storage/slots.hpp"
-#include "variants/storage/uring.hpp"
+#include "libraries/storage/uring_engine.hpp"
+#include "variants/storage/engine.hpp"
 
 namespace feedrate::storage {
 namespace {
 
-struct UringOptions {
-  std::string wait = "interrupt", punt = "auto";
-  unsigned streams = 2;
-};
 const Axes<UringOptions>& own_axes_of_io_uring() {
   static const auto kAxes =
       Axes<UringOptions>()
@@ -32,148 +17,6 @@ const Axes<UringOptions>& own_axes_of_io_uring() {
   return kAxes;
 }
 
-unsigned flags_of(const std::string& wait) {
-  if (wait == "sqpoll") return IORING_SETUP_SQPOLL;
-  return IORING_SETUP_SINGLE_ISSUER | (wait == "iopoll" ? IORING_SETUP_IOPOLL : IORING_SETUP_DEFER_TASKRUN);
-}
-
-/// Reads and writes by io_uring, with files and staging memory registered once. Completed reads become one group of
-/// copies per poll.
-class IoUring final : public Engine {
- public:
-  explicit IoUring(const EngineConfig& config)
-      : operation_(config.operation),
-        options_(own_axes_of_io_uring().of(config.own)),
-        punts_(punts(options_.punt, config.direct, config.block)),
-        files_(config),
-        staging_(config.device, config.depth, config.block),
-        slots_(config.depth),
-        copies_(config.device, options_.streams, direction_of(config.operation)),
-        ring_(static_cast<unsigned>(config.depth), flags_of(options_.wait)) {
-    limit_workers();
-    register_files();
-    std::vector<iovec> buffers(config.depth);
-    for (std::size_t i = 0; i < config.depth; ++i) buffers[i] = {staging_.slot(i), staging_.stride()};
-    Uring::check(::io_uring_register_buffers(ring_.get(), buffers.data(), static_cast<unsigned>(buffers.size())),
-                 "io_uring: registering the staging memory");
-  }
-  ~IoUring() override {
-    try {
-      flush();
-      ring_.await_all(queued_);        // the kernel may still write into the staging memory
-    } catch (const std::exception&) {  // the ring itself failed; closing it cancels its requests
-    }
-  }
-  IoUring(const IoUring&) = delete;
-  IoUring& operator=(const IoUring&) = delete;
-
-  bool submit(const Request& request) override {
-    if (slots_.full()) return false;
-    const std::size_t slot = slots_.take(request);
-    if (operation_ == Operation::read) {
-      queue(slot);
-    } else {
-      copies_.add(copy_of(operation_, request, staging_.slot(slot), request.bytes), slot);
-    }
-    return true;
-  }
-  void flush() override {
-    if (unsent_ == 0) return;
-    const int sent = ::io_uring_submit(ring_.get());
-    if (sent < 0 && sent != -EINTR && sent != -EAGAIN && sent != -EBUSY) throw Uring::failure("io_uring_submit", sent);
-    if (sent > 0) unsent_ -= static_cast<unsigned>(sent);
-  }
-  std::size_t poll(std::span<Completion> ended) override {
-    flush();
-    if (queued_ != 0) collect();
-    copies_.poll([&](std::size_t slot) {
-      if (operation_ == Operation::read) {
-        slots_.end(slot);
-      } else {
-        queue(slot);
-      }
-    });
-    flush();
-    return slots_.poll(ended);
-  }
-  bool reopen() override {
-    Uring::check(::io_uring_unregister_files(ring_.get()), "io_uring: releasing the files");
-    files_.reopen();
-    register_files();
-    return true;
-  }
-  std::map<std::string, std::string> path() const override {
-    return {{"mode", "pinned memory"}, {"uring", options_.wait}, {"punt", punts_ ? "yes" : "no"}};
-  }
-
- private:
-  /// The kernel would start four workers per core, which would only wait for cores.
-  void limit_workers() {
-    unsigned workers[2] = {std::max(available_cores(), 3u) - 2, 0};  // for files and drives; others: unchanged
-    Uring::check(::io_uring_register_iowq_max_workers(ring_.get(), workers), "io_uring: limiting the workers");
-  }
-  void register_files() {
-    const std::vector<int> all = files_.all();
-    Uring::check(::io_uring_register_files(ring_.get(), all.data(), static_cast<unsigned>(all.size())),
-                 "io_uring: registering the files");
-  }
-  /// Queues the rest of a slot's request.
-  void queue(std::size_t slot) {
-    const Request& request = slots_.at(slot);
-    const std::size_t done = slots_.bytes(slot);
-    const auto bytes = static_cast<unsigned>(request.bytes - done);
-    io_uring_sqe* entry = ::io_uring_get_sqe(ring_.get());
-    while (entry == nullptr) {  // the kernel has not taken earlier entries yet
-      flush();
-      entry = ::io_uring_get_sqe(ring_.get());
-    }
-    const auto file = static_cast<int>(files_.index(request.file, request.offset + done, bytes));
-    std::byte* const host = staging_.slot(slot) + done;
-    if (operation_ == Operation::read) {
-      ::io_uring_prep_read_fixed(entry, file, host, bytes, request.offset + done, static_cast<int>(slot));
-    } else {
-      ::io_uring_prep_write_fixed(entry, file, host, bytes, request.offset + done, static_cast<int>(slot));
-    }
-    ::io_uring_sqe_set_flags(entry, IOSQE_FIXED_FILE | (punts_ ? IOSQE_ASYNC : 0));
-    ::io_uring_sqe_set_data64(entry, slot);
-    ++unsent_;
-    ++queued_;
-  }
-  /// Handles the kernel's completions.
-  void collect() {
-    if (const int error = ::io_uring_get_events(ring_.get()); error < 0 && error != -EINTR && error != -EAGAIN) {
-      throw Uring::failure("io_uring_get_events", error);
-    }
-    std::array<io_uring_cqe*, 64> entries{};
-    while (const unsigned count = ::io_uring_peek_batch_cqe(ring_.get(), entries.data(), entries.size())) {
-      for (unsigned i = 0; i < count; ++i) handle(::io_uring_cqe_get_data64(entries[i]), entries[i]->res);
-      ::io_uring_cq_advance(ring_.get(), count);
-      queued_ -= count;
-    }
-  }
-  void handle(std::size_t slot, int result) {
-    const Request& request = slots_.at(slot);
-    if (result == -EINTR || result == -EAGAIN) return queue(slot);
-    if (result < 0) return slots_.end(slot, -result);
-    std::size_t& done = slots_.bytes(slot);
-    done += static_cast<std::size_t>(result);
-    if (result != 0 && done < request.bytes) return queue(slot);
-    if (operation_ == Operation::write || done == 0) return slots_.end(slot);
-    copies_.add(copy_of(operation_, request, staging_.slot(slot), done), slot);
-  }
-
-  Operation operation_;
-  UringOptions options_;
-  bool punts_;
-  OpenFiles files_;
-  Staging staging_;
-  Slots slots_;
-  Copies copies_;
-  Uring ring_;
-  unsigned unsent_ = 0;  // number of entries not yet submitted
-  unsigned queued_ = 0;  // number of entries without a completion
-};
-
 const EngineRegistration registered(
     "io_uring",
     {.description = "io_uring with registered files and pinned memory; one group of copies per poll",
@@ -185,7 +28,9 @@ const EngineRegistration registered(
      },
      .threads =
          [](const EnginePoint& point) { return own_axes_of_io_uring().of(point.own).wait == "sqpoll" ? 1u : 0u; },
-     .make = make_engine<IoUring>});
+     .make = [](const PointConfig& config) -> std::unique_ptr<Engine> {
+       return std::make_unique<UringEngine>(config, own_axes_of_io_uring().of(config.own));
+     }});
 
 }  // namespace
 }  // namespace feedrate::storage

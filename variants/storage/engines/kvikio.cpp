@@ -6,9 +6,10 @@
 #include <vector>
 
 #include "common/error.hpp"
-#include "variants/storage/files.hpp"
+#include "libraries/storage/files.hpp"
+#include "libraries/storage/slots.hpp"
+#include "variants/storage/engine.hpp"
 #include "variants/storage/kvikio/module.hpp"
-#include "variants/storage/slots.hpp"
 
 /// RAPIDS KvikIO, the library that users would otherwise choose: threads that read into pinned bounce buffers, or
 /// cuFile. The engine loads a module that is built if libkvikio is installed (experiments/storage/README.md).
@@ -63,7 +64,7 @@ class Module {
 
 class Kvikio final : public Engine {
  public:
-  explicit Kvikio(const EngineConfig& config)
+  explicit Kvikio(const PointConfig& config)
       : options_(own_axes_of_kvikio().of(config.own)),
         named_(config.files),
         operation_(config.operation),

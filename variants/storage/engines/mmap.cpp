@@ -9,11 +9,12 @@
 #include <vector>
 
 #include "common/error.hpp"
-#include "variants/storage/copies.hpp"
-#include "variants/storage/files.hpp"
+#include "libraries/storage/copies.hpp"
+#include "libraries/storage/files.hpp"
+#include "libraries/storage/slots.hpp"
+#include "variants/storage/engine.hpp"
 #include "variants/storage/guarded_mapping.hpp"
 #include "variants/storage/mapping_trial.hpp"
-#include "variants/storage/slots.hpp"
 
 namespace feedrate::storage {
 namespace {
@@ -98,12 +99,12 @@ class MappedFile {
 /// is not possible, the CPU copies blocks from the mapping to slots of pinned memory.
 class Mmap final : public Engine {
  public:
-  explicit Mmap(const EngineConfig& config)
+  explicit Mmap(const PointConfig& config)
       : device_(config.device),
         named_(config.files),
         files_(config),
         slots_(config.depth),
-        copies_(config.device, 2, Direction::to_device, false) {
+        copies_(config.device, 2, Direction::to_device, {.joins = false}) {
     const MmapOptions own = own_axes_of_mmap().of(config.own);
     chunk_ = own.chunk;
     map();

@@ -11,13 +11,14 @@
 #include "common/clock.hpp"
 #include "common/error.hpp"
 #include "kernels/storage/content.hpp"
-#include "variants/storage/copies.hpp"
-#include "variants/storage/files.hpp"
+#include "libraries/storage/copies.hpp"
+#include "libraries/storage/files.hpp"
+#include "libraries/storage/slots.hpp"
+#include "variants/storage/engine.hpp"
 #include "variants/storage/nvme/shared_controller.hpp"
 #include "variants/storage/nvme/status.hpp"
 #include "variants/storage/nvme/transfers.hpp"
 #include "variants/storage/nvme/vfio.hpp"
-#include "variants/storage/slots.hpp"
 
 namespace feedrate::storage {
 namespace {
@@ -103,7 +104,7 @@ class Drive {
 /// of copies per poll.
 class NvmeUser final : public Engine {
  public:
-  explicit NvmeUser(const EngineConfig& config)
+  explicit NvmeUser(const PointConfig& config)
       : operation_(config.operation),
         staging_(config.device, config.depth, config.block),
         slots_(config.depth),
@@ -128,7 +129,7 @@ class NvmeUser final : public Engine {
     } else if (slots_.bytes(slot) = bytes; operation_ == Operation::read) {
       add_parts(slot);
     } else {
-      copies_->add(copy_of(operation_, request, staging_.slot(slot), bytes), slot);
+      copies_->add(request, staging_.slot(slot), bytes, slot);
     }
     return true;
   }
@@ -195,7 +196,7 @@ class NvmeUser final : public Engine {
     if (--left_[slot] != 0) return;
     if (errors_[slot] != 0) slots_.bytes(slot) = 0;
     if (operation_ == Operation::write || errors_[slot] != 0) return slots_.end(slot, errors_[slot]);
-    copies_->add(copy_of(operation_, slots_.at(slot), staging_.slot(slot), slots_.bytes(slot)), slot);
+    copies_->add(slots_.at(slot), staging_.slot(slot), slots_.bytes(slot), slot);
   }
 
   Operation operation_;

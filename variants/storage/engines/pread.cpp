@@ -1,5 +1,6 @@
-#include "variants/storage/files.hpp"
-#include "variants/storage/slots.hpp"
+#include "libraries/storage/files.hpp"
+#include "libraries/storage/slots.hpp"
+#include "variants/storage/engine.hpp"
 
 namespace feedrate::storage {
 namespace {

@@ -1,6 +1,7 @@
-#include "variants/storage/copies.hpp"
-#include "variants/storage/files.hpp"
-#include "variants/storage/slots.hpp"
+#include "libraries/storage/copies.hpp"
+#include "libraries/storage/files.hpp"
+#include "libraries/storage/slots.hpp"
+#include "variants/storage/engine.hpp"
 
 namespace feedrate::storage {
 namespace {
@@ -17,7 +18,7 @@ const Axes<PreadPinnedOptions>& own_axes_of_pread_pinned() {
 /// Reads a block into a slot of pinned memory while the copy engine moves earlier ones.
 class PreadPinned final : public Engine {
  public:
-  explicit PreadPinned(const EngineConfig& config)
+  explicit PreadPinned(const PointConfig& config)
       : operation_(config.operation),
         files_(config),
         staging_(config.device, config.depth, config.block),
@@ -28,11 +29,11 @@ class PreadPinned final : public Engine {
     if (slots_.full()) return false;
     const std::size_t slot = slots_.take(request);
     if (operation_ == Operation::write) {
-      copies_.add(copy_of(operation_, request, staging_.slot(slot), request.bytes), slot);
+      copies_.add(request, staging_.slot(slot), request.bytes, slot);
     } else if (const int error = move(slot); error != 0 || slots_.bytes(slot) == 0) {
       slots_.end(slot, error);
     } else {
-      copies_.add(copy_of(operation_, request, staging_.slot(slot), slots_.bytes(slot)), slot);
+      copies_.add(request, staging_.slot(slot), slots_.bytes(slot), slot);
     }
     copies_.start();
     return true;

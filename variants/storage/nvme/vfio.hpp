@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "variants/storage/descriptor.hpp"
+#include "libraries/storage/descriptor.hpp"
 #include "variants/storage/nvme/bus_addresses.hpp"
 #include "variants/storage/nvme/port.hpp"
 

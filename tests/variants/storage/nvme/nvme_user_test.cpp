@@ -12,6 +12,7 @@
 #include "common/error.hpp"
 #include "common/threads/threads.hpp"
 #include "tests/support/storage_files.hpp"
+#include "variants/storage/engine.hpp"
 #include "variants/storage/nvme/shared_controller.hpp"
 
 namespace feedrate {
@@ -37,12 +38,12 @@ class NvmeUser : public testing::Test {
     memory_ = device_->allocate_device(kUserBlocks * kUserBlock);
   }
   std::unique_ptr<storage::Engine> open(storage::Operation operation) {
-    return entry_.make({.files = files_,
-                        .device = *device_,
-                        .operation = operation,
-                        .direct = true,
-                        .block = kUserBlock,
-                        .depth = kUserDepth});
+    return entry_.make({{.files = files_,
+                         .device = *device_,
+                         .operation = operation,
+                         .direct = true,
+                         .block = kUserBlock,
+                         .depth = kUserDepth}});
   }
   void fill(std::uint64_t key) {
     const Buffer host = device_->allocate_host(kUserBlock, HostMemory::pinned);

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <exception>
 #include <memory>
@@ -7,22 +8,32 @@
 #include <vector>
 
 #include "common/device/device.hpp"
+#include "libraries/storage/engine.hpp"
+#include "libraries/storage/scatter.hpp"
 
 namespace feedrate::storage {
 
 /// Help of the axis `streams` that engines with copies share.
 inline constexpr const char* kStreamsHelp = "groups of copies that run at once, each on a stream";
 
+struct CopiesOptions {
+  bool joins = true;      ///< neighbouring blocks become one copy, which needs host memory that was pinned at once
+  bool scatters = false;  ///< a kernel makes groups of small copies; needs pinned host memory
+};
+
 /// Copies between host and device memory, in groups. A copy starts at once if few groups run; otherwise it joins the
 /// next group, so that the copy engine does not pause between small copies. No call waits for a copy. Requests are
 /// identified by slots.
 class Copies {
  public:
-  /// `groups`: number of groups that run at once, each on its own stream. `joins`: neighbouring blocks become one copy,
-  /// which the device allows if all host memory was pinned at once.
-  Copies(Device& device, std::size_t groups, Direction direction, bool joins = true)
-      : device_(device), direction_(direction), joins_(joins), lanes_(groups) {
-    for (Lane& lane : lanes_) lane = {device.stream(), device.event(), {}};
+  /// `groups`: number of groups that run at once, each on its own stream.
+  Copies(Device& device, std::size_t groups, Direction direction, CopiesOptions options = {})
+      : device_(device), direction_(direction), options_(options), lanes_(groups) {
+    for (Lane& lane : lanes_) {
+      lane.stream = device.stream();
+      lane.ended = device.event();
+      if (options.scatters) lane.list = device.allocate_host(kMostScattered * sizeof(Copy), HostMemory::pinned);
+    }
   }
   /// Waits for the copies that run.
   ~Copies() {
@@ -38,22 +49,30 @@ class Copies {
 
   /// Adds copies, for which the request in `slot` waits, to the next group.
   void add(std::span<const Copy> copies, std::size_t slot) {
-    for (const Copy& copy : copies) {
-      if (joins_ && !waiting_.empty() && follows(copy, waiting_.back())) {
-        waiting_.back().bytes += copy.bytes;
-      } else {
-        waiting_.push_back(copy);
+    for (const Copy& copy : copies) join(copy);
+    slots_.push_back(slot);
+  }
+  /// Adds the copies between a request's device memory and the `bytes` of its block at `host` that are valid.
+  void add(const Request& request, std::byte* host, std::size_t bytes, std::size_t slot) {
+    if (request.pieces.empty()) {
+      join(between(request.device, host, bytes));
+    } else {
+      for (const Piece& piece : request.pieces) {
+        if (piece.at < bytes) join(between(piece.device, host + piece.at, std::min(piece.bytes, bytes - piece.at)));
       }
     }
     slots_.push_back(slot);
   }
-  void add(const Copy& copy, std::size_t slot) { add({&copy, 1}, slot); }
   /// Starts the group that was added if fewer than the maximum number of groups run.
   void start() {
     if (slots_.empty()) return;
     for (Lane& lane : lanes_) {
       if (!lane.slots.empty()) continue;
-      if (waiting_.size() > 1 && device_.copies_in_batches()) {
+      if (options_.scatters && worth_scattering()) {
+        auto* const list = reinterpret_cast<Copy*>(lane.list.data());
+        std::ranges::copy(waiting_, list);
+        lane.stream->launch(ScatterLaunch(list, static_cast<unsigned>(waiting_.size()), largest()));
+      } else if (waiting_.size() > 1 && device_.copies_in_batches()) {
         lane.stream->copy_batch(waiting_, direction_);
       } else {
         for (const Copy& copy : waiting_) {
@@ -91,13 +110,30 @@ class Copies {
     std::unique_ptr<Stream> stream;
     std::unique_ptr<Event> ended;
     std::vector<std::size_t> slots;  // empty: no group runs
+    Buffer list;                     // the copies of a kernel
   };
+  Copy between(std::byte* device, std::byte* host, std::size_t bytes) const {
+    return direction_ == Direction::to_device ? Copy{device, host, bytes} : Copy{host, device, bytes};
+  }
+  void join(const Copy& copy) {
+    if (options_.joins && !waiting_.empty() && follows(copy, waiting_.back())) {
+      waiting_.back().bytes += copy.bytes;
+    } else {
+      waiting_.push_back(copy);
+    }
+  }
   static bool follows(const Copy& copy, const Copy& before) {
     return copy.to == before.to + before.bytes && copy.from == before.from + before.bytes;
   }
+  std::size_t largest() const { return std::ranges::max_element(waiting_, {}, &Copy::bytes)->bytes; }
+  /// A copy engine takes about 2 us for each copy, however small.
+  bool worth_scattering() const {
+    constexpr std::size_t kSmall = std::size_t{64} << 10;
+    return waiting_.size() > 1 && waiting_.size() <= kMostScattered && largest() <= kSmall;
+  }
   Device& device_;
   Direction direction_;
-  bool joins_;
+  CopiesOptions options_;
   std::vector<Lane> lanes_;
   std::vector<Copy> waiting_;  // the next group
   std::vector<std::size_t> slots_, ended_;

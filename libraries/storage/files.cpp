@@ -1,4 +1,4 @@
-#include "variants/storage/files.hpp"
+#include "libraries/storage/files.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>

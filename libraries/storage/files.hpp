@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "variants/storage/descriptor.hpp"
-#include "variants/storage/engine.hpp"
+#include "libraries/storage/descriptor.hpp"
+#include "libraries/storage/engine.hpp"
 
 namespace feedrate::storage {
 

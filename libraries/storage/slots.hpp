@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "variants/storage/engine.hpp"
+#include "libraries/storage/engine.hpp"
 
 namespace feedrate::storage {
 
@@ -49,10 +49,6 @@ class Slots {
 
 inline Direction direction_of(Operation operation) {
   return operation == Operation::read ? Direction::to_device : Direction::to_host;
-}
-/// The copy between a request's device memory and its host memory.
-inline Copy copy_of(Operation operation, const Request& request, std::byte* host, std::size_t bytes) {
-  return operation == Operation::read ? Copy{request.device, host, bytes} : Copy{host, request.device, bytes};
 }
 
 }  // namespace feedrate::storage

@@ -1,0 +1,70 @@
+#pragma once
+#include <condition_variable>
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <vector>
+
+#include "libraries/storage/engine.hpp"
+#include "libraries/storage/plan.hpp"
+
+namespace feedrate::storage {
+
+/// A read or write: its plan, and its end, for which other threads can wait.
+class Job {
+ public:
+  Job(Operation operation, Plan plan) : operation_(operation), plan_(std::move(plan)), left_(plan_.runs.size()) {}
+
+  Operation operation() const { return operation_; }
+  const Plan& plan() const { return plan_; }
+  /// The pieces of a run.
+  std::span<const Piece> pieces(const Run& run) const { return std::span(plan_.pieces).subspan(run.first, run.pieces); }
+
+  // Used only by the thread that moves the data.
+  std::size_t next() const { return next_; }  ///< number of runs that were submitted
+  void submitted() { ++next_; }
+  bool all_submitted() const { return next_ == plan_.runs.size() || failure_; }
+  /// Keeps the failure of the earliest run; runs that were not submitted never are.
+  void fail(std::exception_ptr failure, std::size_t run) {
+    if (!failure_) left_ -= plan_.runs.size() - next_;
+    if (failure_ && run >= failed_run_) return;
+    failure_ = std::move(failure);
+    failed_run_ = run;
+  }
+  /// Ends one submitted run. Returns true if the job has ended.
+  bool ended_one() { return --left_ == 0; }
+  bool nothing_left() const { return left_ == 0; }
+
+  /// Wakes those who wait.
+  void finish() {
+    {
+      const std::lock_guard lock(mutex_);
+      done_ = true;
+    }
+    changed_.notify_all();
+  }
+  bool done() const {
+    const std::lock_guard lock(mutex_);
+    return done_;
+  }
+  /// Waits until finish(), with `wait(condition, lock, done)`; returns whether it is done. Throws the job's failure.
+  template <class Wait>
+  bool wait(Wait&& wait_on) const {
+    std::unique_lock lock(mutex_);
+    wait_on(changed_, lock, [this] { return done_; });
+    if (done_ && failure_) std::rethrow_exception(failure_);
+    return done_;
+  }
+
+ private:
+  Operation operation_;
+  Plan plan_;
+  std::size_t next_ = 0, left_, failed_run_ = 0;
+  std::exception_ptr failure_;
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  bool done_ = false;
+};
+
+}  // namespace feedrate::storage
