@@ -1,6 +1,6 @@
 # Builds and runs a program that uses one of Feedrate's libraries, as a user would. Fails with a description of the
 # error.
-#   cmake -DLIBRARY=ring|tensors -DFROM=installed|sources -DSCRATCH=FOLDER -DSOURCE=libraries/LIBRARY -DGENERATOR=NAME
+#   cmake -DLIBRARY=ring|storage|tensors -DFROM=installed|sources -DSCRATCH=FOLDER -DSOURCE=libraries/LIBRARY -DGENERATOR=NAME
 #         -DCXX=PATH -DNVCC=PATH_OR_NOTHING -DARGUMENT=WORD [-DBUILD=ITS_BUILD_FOLDER] -P check.cmake
 # `installed` also checks that the installed libraries and headers contain nothing of the benchmark. Without BUILD, the
 # library is first built as a separate project without CUDA. If NVCC is the path of a compiler, it compiles the
@@ -66,7 +66,7 @@ else()
     message(FATAL_ERROR "${shared} has no versioned SONAME:\n${output}")
   endif()
   must_lack(${shared} "${output}" "needed[^\n]*(${foreign}|cudart)|runpath|rpath")
-  if(LIBRARY STREQUAL ring)  # the tensor store contains fmt and JSON
+  if(LIBRARY STREQUAL ring)  # the others contain fmt or JSON
     foreach(library IN ITEMS ${shared} ${static})
       run(nm -C ${library})
       must_lack(${library} "${output}" "${foreign}|stagemarks")
