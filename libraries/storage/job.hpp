@@ -1,15 +1,28 @@
 #pragma once
 #include <condition_variable>
 #include <cstddef>
-#include <exception>
 #include <functional>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <vector>
 
+#include "feedrate/storage.hpp"
 #include "libraries/storage/engine.hpp"
 #include "libraries/storage/plan.hpp"
 
 namespace feedrate::storage {
+
+/// Why a job failed. A value, because each thread that waits throws an exception of its own.
+struct JobFailure {
+  std::string text;
+  std::optional<int> error = {};  ///< the errno value, or 0, if a file or a drive failed; none: something else
+
+  [[noreturn]] void raise() const {
+    if (error) throw StorageError(text, *error);
+    throw Failure(text);
+  }
+};
 
 /// A read or write: its plan, and its end, for which other threads can wait.
 class Job {
@@ -26,7 +39,7 @@ class Job {
   void submitted() { ++next_; }
   bool all_submitted() const { return next_ == plan_.runs.size() || failure_; }
   /// Keeps the failure of the earliest run; runs that were not submitted never are.
-  void fail(std::exception_ptr failure, std::size_t run) {
+  void fail(JobFailure failure, std::size_t run) {
     if (!failure_) left_ -= plan_.runs.size() - next_;
     if (failure_ && run >= failed_run_) return;
     failure_ = std::move(failure);
@@ -53,7 +66,7 @@ class Job {
   bool wait(Wait&& wait_on) const {
     std::unique_lock lock(mutex_);
     wait_on(changed_, lock, [this] { return done_; });
-    if (done_ && failure_) std::rethrow_exception(failure_);
+    if (done_ && failure_) failure_->raise();
     return done_;
   }
 
@@ -61,7 +74,7 @@ class Job {
   Operation operation_;
   Plan plan_;
   std::size_t next_ = 0, left_, failed_run_ = 0;
-  std::exception_ptr failure_;
+  std::optional<JobFailure> failure_;
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   bool done_ = false;

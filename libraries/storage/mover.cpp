@@ -1,6 +1,7 @@
 #include "libraries/storage/mover.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "common/threads/threads.hpp"
@@ -8,14 +9,35 @@
 namespace feedrate::storage {
 namespace {
 
-std::exception_ptr closed() { return std::make_exception_ptr(Failure("the source was closed")); }
-
 /// Bytes of a run that its pieces need.
 std::size_t needed(const Job& job, const Run& run) {
   std::size_t end = 0;
   for (const Piece& piece : job.pieces(run)) end = std::max(end, piece.at + piece.bytes);
   return end;
 }
+
+/// Waits between polls: awake while an early end is likely, then with the core left to others. Requests that are in
+/// flight keep the drive and the copy engines busy in the meantime.
+class Pause {
+ public:
+  void wait() {
+    constexpr unsigned kAwake = 2000;
+    constexpr std::chrono::microseconds kAsleep(20);
+    if (polls_++ < kAwake) {
+      backoff_.wait();
+    } else {
+      std::this_thread::sleep_for(kAsleep);
+    }
+  }
+  void reset() {
+    polls_ = 0;
+    backoff_.reset();
+  }
+
+ private:
+  Backoff backoff_;
+  unsigned polls_ = 0;
+};
 
 }  // namespace
 
@@ -62,7 +84,7 @@ MoverCounts Mover::counts() const {
 void Mover::serve() {
   device_.use_in_this_thread();
   std::array<Side, 2> sides{Side{Operation::read}, Side{Operation::write}};
-  Backoff backoff;
+  Pause pause;
   for (bool stopped = false;;) {
     const bool idle = std::ranges::none_of(sides, &Side::active);
     {
@@ -74,7 +96,7 @@ void Mover::serve() {
       stopped = stopped_;
     }
     if (stopped) {
-      for (Side& side : sides) abandon(side, closed());
+      for (Side& side : sides) abandon(side, {"the source was closed"});
     }
     if (std::ranges::none_of(sides, &Side::active)) {
       if (stopped) return;
@@ -83,9 +105,9 @@ void Mover::serve() {
     bool progress = false;
     for (Side& side : sides) progress = (side.active() && step(side)) || progress;
     if (progress) {
-      backoff.reset();
+      pause.reset();
     } else {
-      backoff.wait();
+      pause.wait();
     }
   }
 }
@@ -102,8 +124,8 @@ bool Mover::step(Side& side) {
       progress = true;
     }
     return progress;
-  } catch (const std::exception&) {  // the device or the engine failed: the next job gets a new engine
-    const std::exception_ptr failure = std::current_exception();
+  } catch (const std::exception& error) {  // the device or the engine failed: the next job gets a new engine
+    const JobFailure failure{error.what()};
     side.engine.reset();  // waits for what is in flight
     for (std::size_t id = 0; id < side.flights.size(); ++id) {
       if (side.flights[id].job) lose(side, id, failure);
@@ -145,19 +167,19 @@ void Mover::end(Side& side, const Completion& completion) {
     counts_.request_bytes += completion.bytes;
     counts_.errors += failed ? 1 : 0;
   }
-  lose(side, completion.id, failed ? describe_(*job, *run, completion) : nullptr);
+  lose(side, completion.id, failed ? std::optional(describe_(*job, *run, completion)) : std::nullopt);
 }
 
 /// Ends a run in flight, with or without a failure.
-void Mover::lose(Side& side, std::size_t id, const std::exception_ptr& failure) {
+void Mover::lose(Side& side, std::size_t id, const std::optional<JobFailure>& failure) {
   const auto [job, run] = std::exchange(side.flights[id], {});
   side.free.push_back(id);
-  if (failure) job->fail(failure, static_cast<std::size_t>(run - job->plan().runs.data()));
+  if (failure) job->fail(*failure, static_cast<std::size_t>(run - job->plan().runs.data()));
   if (job->ended_one()) job->finish();
 }
 
 /// Fails all jobs of which runs are yet to be submitted.
-void Mover::abandon(Side& side, const std::exception_ptr& failure) {
+void Mover::abandon(Side& side, const JobFailure& failure) {
   for (const std::shared_ptr<Job>& job : side.waiting) {
     if (job->all_submitted()) continue;
     job->fail(failure, job->next());

@@ -23,8 +23,8 @@ struct MoverCounts {
 class Mover {
  public:
   using MakeEngine = std::function<std::unique_ptr<Engine>(Operation)>;
-  /// Describes a run that failed, for the exception: the run's first bytes that are missing, and the cause.
-  using Describe = std::function<std::exception_ptr(const Job&, const Run&, const Completion&)>;
+  /// Describes a run that failed: its first bytes that are missing, and the cause.
+  using Describe = std::function<JobFailure(const Job&, const Run&, const Completion&)>;
 
   /// The thread makes an engine when a job first needs it; a failure of that fails the job.
   Mover(Device& device, MakeEngine make, Describe describe);
@@ -42,8 +42,8 @@ class Mover {
   bool step(Side&);
   bool submit(Side&);
   void end(Side&, const Completion&);
-  static void lose(Side&, std::size_t id, const std::exception_ptr&);
-  static void abandon(Side&, const std::exception_ptr&);
+  static void lose(Side&, std::size_t id, const std::optional<JobFailure>&);
+  static void abandon(Side&, const JobFailure&);
 
   Device& device_;
   MakeEngine make_;

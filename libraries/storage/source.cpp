@@ -115,7 +115,7 @@ struct Source::State {
   }
 
   /// Says what could not be moved: the first byte of a piece that did not arrive.
-  std::exception_ptr failure_of(const Job& job, const Run& run, const Completion& completion) const {
+  JobFailure failure_of(const Job& job, const Run& run, const Completion& completion) const {
     const std::size_t arrived = completion.error != 0 ? 0 : completion.bytes;
     std::size_t place = run.first;
     while (job.plan().pieces[place].at + job.plan().pieces[place].bytes <= arrived) ++place;
@@ -127,10 +127,9 @@ struct Source::State {
     const std::string why = completion.error != 0
                                 ? std::strerror(completion.error)
                                 : std::string("the file ends there; it was longer when it was opened");
-    return std::make_exception_ptr(StorageError(
-        fmt::format("cannot {} {}{}{} bytes at offset {} of {}: {}", what, record, record.empty() ? "" : ": ",
-                    piece.bytes - (missing - piece.at), run.offset + missing, files[run.file].path, why),
-        completion.error));
+    return {fmt::format("cannot {} {}{}{} bytes at offset {} of {}: {}", what, record, record.empty() ? "" : ": ",
+                        piece.bytes - (missing - piece.at), run.offset + missing, files[run.file].path, why),
+            completion.error};
   }
 
   Pending start(Operation operation, std::vector<Extent> extents) {

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Fuzzes a parser of untrusted bytes with libFuzzer under AddressSanitizer; needs clang. It starts with the corpus in
 # this folder and keeps inputs that reach new code in build/fuzz: tests/fuzz/run.sh [SECONDS [TARGET]], default: 600
-# seconds of tasks. Targets: tasks (elements of Redis queues), requests (to a tensor store), npy (array files), fio (its
-# output), commands and completions (of queues that device threads and a controller in software share).
+# seconds of tasks. Targets: tasks (elements of Redis queues), requests (to a tensor store), npy (array files), safetensors
+# (checkpoints), fio (its output), commands and completions (of queues that device threads and a controller in software share).
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 seconds=${1:-600} target=${2:-tasks}
@@ -16,15 +16,16 @@ case $target in
   tasks) sources=() ;;
   requests) sources=("$tensors"/{arena,board,memfd_memory,no_cuda,protocol,requests,table,tensor}.cpp) ;;
   npy) sources=("$root/experiments/cli/npy.cpp" "$tensors/tensor.cpp") ;;
+  safetensors) sources=("$tensors"/{safetensors,tensor}.cpp) ;;
   fio) sources=("$root/experiments/storage/fio.cpp" "$root"/common/limits/*.cpp "$root"/common/{clock,units}.cpp) ;;
   completions) sources=("$root"/common/threads/*.cpp) ;;
   commands)
-    sources=("$root"/variants/storage/{files,ring_controller,uring}.cpp "$root"/common/device/{cpu_device,no_cuda}.cpp
+    sources=("$root"/libraries/storage/{files,uring}.cpp "$root"/variants/storage/ring_controller.cpp "$root"/common/device/{cpu_device,no_cuda}.cpp
       "$root"/common/threads/*.cpp "$root"/common/clock.cpp)
     libraries=(-luring)
     ;;
   *)
-    echo "invalid value '$target' for TARGET; allowed: tasks, requests, npy, fio, commands, completions" >&2
+    echo "invalid value '$target' for TARGET; allowed: tasks, requests, npy, safetensors, fio, commands, completions" >&2
     exit 2
     ;;
 esac

@@ -25,7 +25,7 @@ class Mutation:
     tests: str  # a Google Test filter
 
 
-PROGRAMS = [f"test_{folder}" for folder in ("common", "kernels", "variants", "harness", "experiments")]
+PROGRAMS = [f"test_{folder}" for folder in ("common", "kernels", "libraries", "variants", "harness", "experiments")]
 
 
 MUTATIONS = [
@@ -39,7 +39,7 @@ MUTATIONS = [
     Mutation(
         "a warm-up is steady after one slice",
         "experiments/feeding/steadiness.hpp",
-        "if (rates_.size() < judged) return false;",
+        "if (rates_.size() < kBlocks) return false;",
         "if (!rates_.empty()) return steady_ = true;",
         "Steadiness*",
     ),
@@ -255,24 +255,38 @@ MUTATIONS = [
     ),
     Mutation(
         "a read that a signal interrupts fails",
-        "variants/storage/files.cpp",
+        "libraries/storage/files.cpp",
         "if (moved < 0 && errno == EINTR) continue;",
         "",
         "*Interrupted*pread",
     ),
     Mutation(
         "a short read ends a request",
-        "variants/storage/files.cpp",
+        "libraries/storage/files.cpp",
         "if (moved <= 0) break;",
         "if (moved <= 0 || operation == Operation::read) break;",
         "*ShortReads*pread",
     ),
     Mutation(
         "io_uring does not repeat interrupted requests",
-        "variants/storage/engines/io_uring.cpp",
+        "libraries/storage/uring_engine.cpp",
         "if (result == -EINTR || result == -EAGAIN) return queue(slot);",
         "",
         "*Interrupted*io_uring",
+    ),
+    Mutation(
+        "a batch reads neighbours one by one",
+        "libraries/storage/plan.cpp",
+        "end - plan.runs.back().offset <= rules.block;",
+        "end == 0;",
+        "*StorageSource*Batch*:StoragePlan*",
+    ),
+    Mutation(
+        "records that a file no longer has are accepted",
+        "libraries/storage/mover.cpp",
+        "completion.error != 0 || completion.bytes < needed(*job, *run);",
+        "completion.error != 0;",
+        "*StorageSource*Shortened*",
     ),
 ]
 
