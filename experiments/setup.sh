@@ -430,6 +430,16 @@ configure() {
   printf '%s\n' "$key" >"$folder/.feedrate-key"
 }
 
+# Configures several presets at the same time, because CMake uses one core.
+configure_all() {   # configure_all PRESET…
+  local preset process processes=()
+  for preset in "$@"; do
+    configure "$preset" &
+    processes+=($!)
+  done
+  for process in "${processes[@]}"; do wait "$process" || exit $?; done
+}
+
 # Runs a build with Ninja's status in a format that show_progress reads.
 with_progress() {   # with_progress WHAT COMMAND…
   local what=$1

@@ -70,7 +70,6 @@ jobs() { echo $((2 * $(nproc))); }
 test_all() {   # test_all PRESET LABELS-LEFT-OUT CTEST-ARGUMENT…
   local preset=$1 without=$2
   shift 2
-  locked configure "$preset"
   locked build "$preset"
   run_ctest 'cpu, redis, cli, python' "$preset" -LE "$without" --no-tests=ignore --parallel "$(jobs)" "$@"
   if [[ $preset == coverage ]]; then
@@ -94,7 +93,6 @@ without_aslr() {
 
 test_tsan() {
   without_aslr
-  locked configure tsan
   locked build tsan tsan_tests   # only the targets that the tests below need
   run_ctest 'threads under ThreadSanitizer' tsan -LE "$1" --no-tests=ignore --parallel "$(jobs)" "${@:2}"
   FEEDRATE_WRAP=()
@@ -126,7 +124,7 @@ summary() {
 }
 
 main() {
-  local quick=0 long=0 coverage=0 preset=tests without='^(gpu|long)$' argument rest=()
+  local quick=0 long=0 coverage=0 preset=tests without='^(gpu|long)$' argument rest=() presets
   for argument in "$@"; do
     case $argument in
       -h | --help) usage; exit 0 ;;
@@ -156,6 +154,9 @@ main() {
     preset=release
   fi
   mkdir -p "$results"
+  presets=("$preset")
+  ((quick || coverage)) || presets+=(tsan)
+  locked configure_all "${presets[@]}"
   test_all "$preset" "$without" "$@"
   if ((coverage)); then
     report_coverage
