@@ -339,7 +339,7 @@ def test_bundle_cannot_make_a_bundle(bundle):
     assert ran.returncode == 2 and "needs a clone" in ran.stderr
 
 
-@pytest.mark.skipif(not (shutil.which("cmake") and shutil.which("redis-server")), reason="needs cmake and redis-server")
+@pytest.mark.skipif(not shutil.which("cmake"), reason="needs cmake")
 def test_bundle_contains_the_licence_and_the_pages(tmp_path):
     source, build = tmp_path / "source", tmp_path / "build"
     pages = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "variants/feeding/queues/gpu_ring.md", "experiments/page.md"]
@@ -348,10 +348,13 @@ def test_bundle_contains_the_licence_and_the_pages(tmp_path):
         (source / page).write_text(page)
     (build / "bin").mkdir(parents=True)
     shutil.copy("/bin/true", build / "bin/feedrate")
+    small = tmp_path / "small"  # compressing the real Redis and its libraries takes 10 s
+    small.mkdir()
+    shutil.copy("/bin/true", small / "redis-server")
     (build / "CMakeCache.txt").write_text("CMAKE_CUDA_ARCHITECTURES:STRING=80-real;90\n")
     made = subprocess.run(
         ["cmake", f"-DSOURCE={source}", f"-DBUILD={build}", "-DPYTHON=python3", "-P", str(SOURCE / "cmake/bundle.cmake")],
-        capture_output=True, text=True, timeout=120,
+        capture_output=True, text=True, timeout=120, env=os.environ | {"PATH": f"{small}:{os.environ['PATH']}"},
     )  # fmt: skip
     assert made.returncode == 0, made.stderr
     assert "CUDA architectures: 80-real 90" in made.stdout
