@@ -350,9 +350,10 @@ def _name_variants(experiment: Experiment, section: sections.Section, *frames: p
         return ", ".join([str(cell.get("workload", "")), *labels])
 
     order = {key: position for position, key in enumerate(sorted({rank(cell) for cell in known.to_dict("records")}))}
+    needed = [*columns, "workload", *own]
     named = []
     for frame in frames:
-        cells = frame.to_dict("records")
+        cells = frame[[column for column in needed if column in frame]].to_dict("records")
         named.append(
             frame.assign(
                 variant=[variant(cell) for cell in cells],

@@ -26,7 +26,9 @@ def judged(experiment: Experiment, points: pd.DataFrame, ends: pd.DataFrame) -> 
     `<column>_least`, `<column>_greatest` and `repetitions`. `ends` has the same index; its columns `stops` and
     `directories` are lists with one entry for each row of the point."""
     mine = ends.reindex(points.index)
-    found = [judge(experiment, *one) for one in zip(points.to_dict("records"), mine["stops"], mine["directories"])]
+    limits = [f"{metric.column}_{end}" for metric in experiment.judged for end in ("greatest", "least")]
+    needed = points[[*dict.fromkeys(limits), "repetitions"]].to_dict("records")
+    found = [judge(experiment, *one) for one in zip(needed, mine["stops"], mine["directories"])]
     return points.assign(
         spread=pd.Series([spread for spread, _ in found], points.index, dtype=object),
         unstable=pd.Series([unstable for _, unstable in found], points.index, dtype=object),
