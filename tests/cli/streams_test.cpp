@@ -27,7 +27,7 @@ TEST_F(Streams, ClosedStreamsAreNotReusedForFiles) {
     fs::remove_all(place_ / "out");
     EXPECT_EQ(run({"sweep", "s.json", "--device", "cpu", "--floor-rounds", "0", "--out", "out"}, closed), 0) << closed;
     const auto rows = rows_of(read_text(place_ / "out" / "rows.jsonl"));  // throws if a log line is among the rows
-    EXPECT_EQ(rows.size(), 3u) << closed;
+    EXPECT_GE(rows.size(), 3u) << closed;                                 // more if a disturbed cell was repeated
   }
   EXPECT_EQ(run({"run", "--no-such-option"}, "<&- >&- 2>&-"), 2);
 }
