@@ -1,7 +1,7 @@
 #pragma once
 #include <condition_variable>
 #include <cstddef>
-#include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -9,6 +9,7 @@
 
 #include "feedrate/storage.hpp"
 #include "libraries/storage/engine.hpp"
+#include "libraries/storage/gate.hpp"
 #include "libraries/storage/plan.hpp"
 
 namespace feedrate::storage {
@@ -27,7 +28,9 @@ struct JobFailure {
 /// A read or write: its plan, and its end, for which other threads can wait.
 class Job {
  public:
-  Job(Operation operation, Plan plan) : operation_(operation), plan_(std::move(plan)), left_(plan_.runs.size()) {}
+  /// `gate`: the job begins once it is reached, and its end opens it; null: the job begins at once.
+  Job(Operation operation, Plan plan, std::unique_ptr<Gate> gate)
+      : operation_(operation), plan_(std::move(plan)), gate_(std::move(gate)), left_(plan_.runs.size()) {}
 
   Operation operation() const { return operation_; }
   const Plan& plan() const { return plan_; }
@@ -35,6 +38,7 @@ class Job {
   std::span<const Piece> pieces(const Run& run) const { return std::span(plan_.pieces).subspan(run.first, run.pieces); }
 
   // Used only by the thread that moves the data.
+  bool may_begin() { return !gate_ || next_ != 0 || gate_->reached(); }
   std::size_t next() const { return next_; }  ///< number of runs that were submitted
   void submitted() { ++next_; }
   bool all_submitted() const { return next_ == plan_.runs.size() || failure_; }
@@ -49,8 +53,9 @@ class Job {
   bool ended_one() { return --left_ == 0; }
   bool nothing_left() const { return left_ == 0; }
 
-  /// Wakes those who wait.
+  /// Opens the gate, and wakes the threads that wait.
   void finish() {
+    gate_.reset();
     {
       const std::lock_guard lock(mutex_);
       done_ = true;
@@ -73,6 +78,7 @@ class Job {
  private:
   Operation operation_;
   Plan plan_;
+  std::unique_ptr<Gate> gate_;
   std::size_t next_ = 0, left_, failed_run_ = 0;
   std::optional<JobFailure> failure_;
   mutable std::mutex mutex_;

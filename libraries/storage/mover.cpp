@@ -136,25 +136,25 @@ bool Mover::step(Side& side) {
 }
 
 bool Mover::submit(Side& side) {
-  bool progress = false;
-  while (!side.waiting.empty()) {
-    const std::shared_ptr<Job> job = side.waiting.front();
-    if (job->all_submitted()) {
-      side.waiting.pop_front();
-      continue;
+  bool progress = false, full = false;
+  for (const std::shared_ptr<Job>& job : side.waiting) {
+    while (!full && !job->all_submitted() && job->may_begin()) {
+      if (side.free.empty()) {
+        side.free.push_back(side.flights.size());
+        side.flights.emplace_back();
+      }
+      const std::size_t id = side.free.back();
+      const Run& run = job->plan().runs[job->next()];
+      full = !side.engine->submit({id, run.file, run.offset, run.bytes, nullptr, job->pieces(run)});
+      if (full) break;
+      side.free.pop_back();
+      side.flights[id] = {job, &run};
+      job->submitted();
+      progress = true;
     }
-    if (side.free.empty()) {
-      side.free.push_back(side.flights.size());
-      side.flights.emplace_back();
-    }
-    const std::size_t id = side.free.back();
-    const Run& run = job->plan().runs[job->next()];
-    if (!side.engine->submit({id, run.file, run.offset, run.bytes, nullptr, job->pieces(run)})) break;
-    side.free.pop_back();
-    side.flights[id] = {job, &run};
-    job->submitted();
-    progress = true;
+    if (full) break;
   }
+  std::erase_if(side.waiting, [](const std::shared_ptr<Job>& job) { return job->all_submitted(); });
   return progress;
 }
 

@@ -8,6 +8,8 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <mutex>
+#include <optional>
 
 #include "common/device/device.hpp"
 #include "common/threads/threads.hpp"
@@ -132,7 +134,8 @@ struct Source::State {
             completion.error};
   }
 
-  Pending start(Operation operation, std::vector<Extent> extents) {
+  /// `stream`: the stream in whose order the job runs; none: it begins at once.
+  Pending start(Operation operation, std::vector<Extent> extents, std::optional<void*> stream = {}) {
     const bool reads = operation == Operation::read;
     if (!reads && !options.writable) throw BadInput("writable", "false", "true, to write to the source");
     std::uint64_t bytes = 0;
@@ -143,9 +146,25 @@ struct Source::State {
     }
     moved_bytes += bytes;
     const PlanRules rules{options.block, reads ? options.gap : 0, reads && options.direct ? kDirectAlignment : 1};
-    auto job = std::make_shared<Job>(operation, plan_of(std::move(extents), begins, rules));
+    auto job = std::make_shared<Job>(operation, plan_of(std::move(extents), begins, rules),
+                                     stream ? gate_on(*stream) : nullptr);
     mover->start(job);
     return Pending(std::make_shared<Pending::State>(Pending::State{std::move(job)}));
+  }
+  std::unique_ptr<Gate> gate_on(void* stream) {
+    const std::lock_guard lock(gates_mutex);
+    if (!gates) gates = make_gates(*device);
+    return gates->on(stream);
+  }
+  std::vector<Extent> batch(std::span<const Record> records) {
+    std::vector<Extent> extents;
+    extents.reserve(records.size());
+    for (const Record& record : records) {
+      extents.push_back(kinds.extent(record.kind, record.index, 1));
+      extents.back().place = static_cast<std::byte*>(record.place);
+    }
+    moved_records += records.size();
+    return extents;
   }
   std::vector<Extent> records_at(unsigned kind, std::uint64_t first, std::uint64_t count, const void* place) {
     Extent extent = kinds.extent(kind, first, count);
@@ -169,6 +188,8 @@ struct Source::State {
   std::string engine, reason;
   std::atomic<std::uint64_t> moved_records = 0, moved_bytes = 0;
   std::unique_ptr<Device> device;
+  std::mutex gates_mutex;
+  std::unique_ptr<Gates> gates;
   std::unique_ptr<Mover> mover;  // destroyed first
 };
 
@@ -204,20 +225,23 @@ Pending Source::read_async(unsigned kind, std::uint64_t first, std::uint64_t cou
 }
 void Source::read_batch(std::span<const Record> records) { read_batch_async(records).wait(); }
 Pending Source::read_batch_async(std::span<const Record> records) {
-  std::vector<Extent> extents;
-  extents.reserve(records.size());
-  for (const Record& record : records) {
-    extents.push_back(state_->kinds.extent(record.kind, record.index, 1));
-    extents.back().place = static_cast<std::byte*>(record.place);
-  }
-  state_->moved_records += records.size();
-  return state_->start(Operation::read, std::move(extents));
+  return state_->start(Operation::read, state_->batch(records));
 }
 void Source::read_bytes(std::uint64_t start, std::uint64_t bytes, void* place) {
   read_bytes_async(start, bytes, place).wait();
 }
 Pending Source::read_bytes_async(std::uint64_t start, std::uint64_t bytes, void* place) {
   return state_->start(Operation::read, state_->bytes_at(start, bytes, place));
+}
+
+Pending Source::read_on(void* stream, unsigned kind, std::uint64_t first, std::uint64_t count, void* place) {
+  return state_->start(Operation::read, state_->records_at(kind, first, count, place), stream);
+}
+Pending Source::read_batch_on(void* stream, std::span<const Record> records) {
+  return state_->start(Operation::read, state_->batch(records), stream);
+}
+Pending Source::read_bytes_on(void* stream, std::uint64_t start, std::uint64_t bytes, void* place) {
+  return state_->start(Operation::read, state_->bytes_at(start, bytes, place), stream);
 }
 
 void Source::write(unsigned kind, std::uint64_t first, std::uint64_t count, const void* place) {
@@ -231,6 +255,12 @@ void Source::write_bytes(std::uint64_t start, std::uint64_t bytes, const void* p
 }
 Pending Source::write_bytes_async(std::uint64_t start, std::uint64_t bytes, const void* place) {
   return state_->start(Operation::write, state_->bytes_at(start, bytes, place));
+}
+Pending Source::write_on(void* stream, unsigned kind, std::uint64_t first, std::uint64_t count, const void* place) {
+  return state_->start(Operation::write, state_->records_at(kind, first, count, place), stream);
+}
+Pending Source::write_bytes_on(void* stream, std::uint64_t start, std::uint64_t bytes, const void* place) {
+  return state_->start(Operation::write, state_->bytes_at(start, bytes, place), stream);
 }
 void Source::sync() {
   for (std::size_t i = 0; i < state_->files.size(); ++i) {

@@ -78,7 +78,7 @@ TEST(StoragePlan, EveryByteArrivesWhateverTheExtents) {
     for (std::uint64_t i = 0, files = 1 + below(4); i < files; ++i) begins.push_back(begins.back() + below(5000));
     if (begins.back() == 0) continue;
     const std::size_t alignment = below(2) == 0 ? 1 : 512;
-    const PlanRules rules{512 << below(4), below(3) * 700, alignment};
+    const PlanRules rules{std::size_t{512} << below(4), below(3) * 700, alignment};
     std::vector<Extent> extents;
     std::vector<std::uint64_t> expected;
     for (std::uint64_t i = 0, count = below(40); i < count; ++i) {

@@ -216,6 +216,8 @@ TEST_P(StorageSource, InvalidRequestsNameWhatIsAllowed) {
             "bytes: invalid value '1 from 381873'; allowed: 0 to 381873, the bytes of the source");
   EXPECT_EQ(invalid([&] { source.write(kind, 0, 1, &byte); }),
             "writable: invalid value 'false'; allowed: true, to write to the source");
+  EXPECT_EQ(invalid([&] { source.read_on(nullptr, kind, 0, 1, &byte); }),
+            "stream: invalid value 'a stream'; allowed: none, because the device has no streams");
   EXPECT_EQ(invalid([&] { source.add_kind({.name = "rows", .record_bytes = 1}); }),
             "kind: invalid value 'rows'; allowed: a name that no other kind of the source has");
   EXPECT_EQ(invalid([&] { source.add_kind({.name = "x", .start = kAll + 1, .record_bytes = 1}); }),

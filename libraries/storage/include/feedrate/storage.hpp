@@ -128,12 +128,21 @@ class FEEDRATE_EXPORT Source {
   void read_bytes(std::uint64_t start, std::uint64_t bytes, void* place);
   Pending read_bytes_async(std::uint64_t start, std::uint64_t bytes, void* place);
 
+  /// The same in the order of a CUDA stream (a cudaStream_t of the GPU): the read begins once the work queued on the
+  /// stream so far has ended, and work queued later waits until it has ended. The calls do not wait. If the read fails,
+  /// the stream goes on without the data, so ask the Pending before the results are used. Throws BadInput for `cpu`.
+  Pending read_on(void* stream, unsigned kind, std::uint64_t first, std::uint64_t count, void* place);
+  Pending read_batch_on(void* stream, std::span<const Record>);
+  Pending read_bytes_on(void* stream, std::uint64_t start, std::uint64_t bytes, void* place);
+
   /// Writes what reads would read. When it has ended, the data is in the file as far as write() guarantees it; sync()
   /// makes it durable. Throws BadInput also if the source is not writable.
   void write(unsigned kind, std::uint64_t first, std::uint64_t count, const void* place);
   Pending write_async(unsigned kind, std::uint64_t first, std::uint64_t count, const void* place);
   void write_bytes(std::uint64_t start, std::uint64_t bytes, const void* place);
   Pending write_bytes_async(std::uint64_t start, std::uint64_t bytes, const void* place);
+  Pending write_on(void* stream, unsigned kind, std::uint64_t first, std::uint64_t count, const void* place);
+  Pending write_bytes_on(void* stream, std::uint64_t start, std::uint64_t bytes, const void* place);
   /// Waits until all data written so far is on the drive (fdatasync). Throws StorageError.
   void sync();
 
