@@ -29,6 +29,20 @@ class ViewExpired(Error):
     """A view of slots was used after the end of its block."""
 
 
+class StorageError(Error):
+    """A file or a drive did not fulfil a request. The message names the source, the kind, the record and the cause.
+
+    Attributes
+    ----------
+    errno : int
+        The error number of the operating system; 0 if the file ended too early.
+    """
+
+    def __init__(self, text: str, errno: int = 0) -> None:
+        super().__init__(text)
+        self.errno = errno
+
+
 class StoreError(Error):
     """A tensor store rejected a request. The message names the tensor and gives the reason."""
 
@@ -73,6 +87,7 @@ __all__ = [
     "Error",
     "MessageFailed",
     "RingClosed",
+    "StorageError",
     "StoreError",
     "StoreFull",
     "StoreLimit",

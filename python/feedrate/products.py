@@ -12,13 +12,10 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from .buffers import check_array
+from .arrays import LEGACY_STREAM, Array
 from .errors import Error
 
-_CPU, _CUDA = 1, 2  # DLPack's device types
-_CODES = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 5: "complex", 6: "bool"}  # by DLPack's type code
 _NAMES = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "float8_e4m3fn": "fp8"}
-_LEGACY_STREAM = 1  # DLPack's number of CUDA's legacy default stream
 _RESULT = {"tf32": "float32", "fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "fp8": "bfloat16"}
 
 
@@ -38,55 +35,12 @@ class _Product(ctypes.Structure):
     )
 
 
-class _Tensor:
-    """Place, shape and type of a tensor. Work that its owner has queued is ordered before `stream`."""
+class _Matrix(Array):
+    """An array of matrices, whose type has the ladder's name."""
 
     def __init__(self, name: str, tensor: Any, stream: int, written: bool = False) -> None:
-        self.name = name
-        if isinstance(tensor, np.ndarray):
-            self._of_numpy(tensor, written)
-        else:
-            self._of_dlpack(tensor, stream)
-        self.bytes = math.prod(self.shape) * self._item
-
-    def _of_numpy(self, array: np.ndarray[Any, Any], written: bool) -> None:
-        check_array(self.name, array)
-        if written and not array.flags.writeable:
-            raise ValueError(f"{self.name}: invalid read-only array; allowed: writable arrays")
-        self.address, self.device, self._item = array.ctypes.data, ("cpu", 0), array.itemsize
-        self.shape = array.shape
-        self.strides = tuple(stride // self._item for stride in array.strides)
-        native = array.dtype.newbyteorder("=") == array.dtype
-        self.dtype = _NAMES.get(array.dtype.name, array.dtype.name) if native else array.dtype.str
-
-    def _of_dlpack(self, tensor: Any, stream: int) -> None:
-        if not hasattr(tensor, "__dlpack__") or not hasattr(tensor, "__dlpack_device__"):
-            raise TypeError(f"{self.name}: invalid type {type(tensor).__name__}; allowed: arrays that support DLPack")
-        kind = int(tensor.__dlpack_device__()[0])
-        if kind not in (_CPU, _CUDA):
-            raise ValueError(f"{self.name}: invalid DLPack device type {kind}; allowed: host memory or GPU memory")
-        # The capsule keeps the memory of a tensor that was made for this call.
-        self._capsule = tensor.__dlpack__(stream=stream) if kind == _CUDA else tensor.__dlpack__()
-        self.address, self.shape, self.strides, code, bits, _, index = _core.described(self._capsule)
-        self.device, self._item = ("cpu" if kind == _CPU else "cuda", index), bits // 8
-        name = "float8_e4m3fn" if (code, bits) == (10, 8) else f"{_CODES.get(code, f'DLPack type {code} of ')}{bits}"
-        self.dtype = _NAMES.get(name, name)
-
-    def overlaps(self, other: _Tensor) -> bool:
-        return (
-            self.device == other.device
-            and self.address < other.address + other.bytes
-            and other.address < self.address + self.bytes
-        )
-
-    def in_rows(self) -> bool:
-        """Whether the elements are contiguous, in rows."""
-        inner = 1
-        for size, stride in zip(reversed(self.shape), reversed(self.strides)):
-            if size > 1 and stride != inner and self.bytes:
-                return False
-            inner *= size
-        return True
+        super().__init__(name, tensor, stream, written)
+        self.dtype = _NAMES.get(self.dtype, self.dtype)
 
     def transposed(self) -> bool:
         """Whether the last two dimensions are stored transposed. Raises ValueError unless they are contiguous."""
@@ -206,8 +160,8 @@ def matmul(
     if not isinstance(scale, numbers.Real) or not math.isfinite(np.float32(scale)):
         raise ValueError(f"scale: invalid value {scale!r}; allowed: finite numbers of fp32")
     handle = stream or None  # CUDA's default stream may be 0, which DLPack does not allow
-    order = handle or _LEGACY_STREAM
-    left, right = _Tensor("a", a, order), _Tensor("b", b, order)
+    order = handle or LEGACY_STREAM
+    left, right = _Matrix("a", a, order), _Matrix("b", b, order)
     if len(left.shape) not in (2, 3) or len(right.shape) != len(left.shape):
         raise ValueError(f"a, b: invalid shapes {left.shape} and {right.shape}; allowed: two or three dimensions each")
     *batch, m, k = left.shape
@@ -225,14 +179,14 @@ def matmul(
         )
     if out is None:
         out = _empty(a, (*batch, m, n), _RESULT[name])
-    result = _Tensor("out", out, order, written=True)
+    result = _Matrix("out", out, order, written=True)
     wanted = "bf16" if name == "fp8" else stored[0]
     if result.shape != (*batch, m, n) or result.dtype != wanted or not result.in_rows():
         raise ValueError(
             f"out: invalid array of {result.dtype}, shape {result.shape} and strides {result.strides}; allowed: {wanted}, "
             f"{(*batch, m, n)}, contiguous"
         )
-    added = None if bias is None else _Tensor("bias", bias, order)
+    added = None if bias is None else _Matrix("bias", bias, order)
     if added is not None and (added.shape != (n,) or added.dtype != "fp32" or not added.in_rows()):
         raise ValueError(
             f"bias: invalid array of {added.dtype}, shape {added.shape} and strides {added.strides}; allowed: fp32, "

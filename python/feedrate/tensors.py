@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _core
+from .arrays import stream_address
 from .buffers import check_array
 from .errors import StoreError, StoreFull, StoreLimit, StoreUnreachable, TensorExists, TensorNotFound
 
@@ -80,19 +81,6 @@ def _seconds(name: str, given: Any, allowed: str = "seconds") -> float:
         kind = ValueError if isinstance(given, numbers.Real) else TypeError
         raise kind(f"{name}: invalid value {given!r}; allowed: {allowed}")
     return float(given)
-
-
-def _stream_address(stream: Any) -> int:
-    """Returns the address of a PyTorch or CuPy stream, or of an object with the protocol ``__cuda_stream__``."""
-    if hasattr(stream, "__cuda_stream__"):
-        protocol = stream.__cuda_stream__
-        return int((protocol() if callable(protocol) else protocol)[1])
-    for name in ("cuda_stream", "ptr"):
-        if hasattr(stream, name):
-            return int(getattr(stream, name))
-    if isinstance(stream, int):
-        return stream
-    raise TypeError(f"stream: invalid type {type(stream).__name__}; allowed: a CUDA stream or its address")
 
 
 def standard_socket() -> str:
@@ -182,7 +170,7 @@ class Tensor:
         ValueError
             A stream was given for a tensor in host memory.
         """
-        return self._held.publish() if stream is None else self._held.publish_on(_stream_address(stream))
+        return self._held.publish() if stream is None else self._held.publish_on(stream_address(stream))
 
     def commit(self) -> None:
         """Gives a tensor from `Store.stage` its name.
@@ -196,7 +184,7 @@ class Tensor:
 
         `publish` lists the allowed streams.
         """
-        self._held.wait_on(_stream_address(stream), version)
+        self._held.wait_on(stream_address(stream), version)
 
     def wait_for(self, version: int, timeout: float) -> bool:
         """Waits for `version` or a later one. Returns False if none is published within `timeout` seconds."""

@@ -3,6 +3,7 @@
 #include <nanobind/nanobind.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 
 namespace feedrate::python {
@@ -31,6 +32,24 @@ class Unlocked {
  private:
   PyThreadState* state_;
 };
+
+using Seconds = std::chrono::duration<double>;
+
+/// Waits in slices, without the interpreter lock, and calls `done` for each slice. Returns false after the timeout.
+template <class Done>
+bool wait_in_slices(double timeout, const Done& done, std::chrono::milliseconds longest = kSlice) {
+  const auto deadline = std::chrono::steady_clock::now() + Seconds(std::min(timeout, 1e9));
+  while (true) {
+    const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(deadline - std::chrono::steady_clock::now());
+    const auto slice = std::clamp<std::chrono::nanoseconds>(left, std::chrono::nanoseconds(0), longest);
+    {
+      const Unlocked unlocked;
+      if (done(slice)) return true;
+    }
+    if (left <= longest) return false;
+    if (PyErr_CheckSignals() != 0) throw nanobind::python_error();
+  }
+}
 
 /// Throws ImportError in a sub-interpreter, whose threads and finalization this module does not track.
 inline void begin_interpreter() {

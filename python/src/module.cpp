@@ -16,9 +16,10 @@ using namespace std::chrono_literals;
 
 namespace feedrate::python {
 
-void bind_dlpack(nb::module_&);  // dlpack.cpp
-void bind_store(nb::module_&);   // store.cpp
-const char* revision();          // revision.cpp
+void bind_dlpack(nb::module_&);   // dlpack.cpp
+void bind_storage(nb::module_&);  // storage.cpp
+void bind_store(nb::module_&);    // store.cpp
+const char* revision();           // revision.cpp
 
 namespace {
 
@@ -444,6 +445,7 @@ NB_MODULE(_core, m) {
       nb::arg("array").noconvert());
   m.def("launch", &launch, "work"_a, "device"_a, "index"_a, "messages"_a, "result_bytes"_a);
   bind_dlpack(m);
+  bind_storage(m);
   bind_store(m);
   PyType_Slot collected[] = {{Py_tp_traverse, reinterpret_cast<void*>(+[](PyObject* self, visitproc visit, void* arg) {
                                 Py_VISIT(Py_TYPE(self));

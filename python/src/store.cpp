@@ -19,7 +19,6 @@ namespace {
 
 using namespace tensors;
 using namespace std::chrono_literals;
-using Seconds = std::chrono::duration<double>;
 
 using Lengths = std::vector<std::int64_t>;
 constexpr nb::call_guard<Unlocked> kUnlocked;  // a binding that needs no interpreter lock
@@ -30,22 +29,6 @@ template <class Body>
 auto without_lock(const Body& body) {
   const Unlocked unlocked;
   return body();
-}
-
-/// Waits in slices, without the interpreter lock, and calls `done` for each slice. Returns false after the timeout.
-template <class Done>
-bool wait_in_slices(double timeout, const Done& done, std::chrono::milliseconds longest = kSlice) {
-  const auto deadline = std::chrono::steady_clock::now() + Seconds(std::min(timeout, 1e9));
-  while (true) {
-    const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(deadline - std::chrono::steady_clock::now());
-    const auto slice = std::clamp<std::chrono::nanoseconds>(left, 0ns, longest);
-    {
-      const Unlocked unlocked;
-      if (done(slice)) return true;
-    }
-    if (left <= longest) return false;
-    if (PyErr_CheckSignals() != 0) throw nb::python_error();
-  }
 }
 
 /// DLPack's type for a dtype (dlpack.h, version 1.1).

@@ -289,7 +289,7 @@ def test_streams_of_frameworks_are_supported():
         def __cuda_stream__(self):
             return (0, 13)
 
-    address = feedrate.tensors._stream_address
+    address = feedrate.arrays.stream_address
     assert [address(Torch()), address(CuPy()), address(Protocol()), address(14)] == [11, 12, 13, 14]
 
 
