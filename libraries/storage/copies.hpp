@@ -29,6 +29,8 @@ class Copies {
   /// `groups`: number of groups that run at once, each on its own stream.
   Copies(Device& device, std::size_t groups, Direction direction, CopiesOptions options = {})
       : device_(device), direction_(direction), options_(options), lanes_(groups) {
+    // Loads the kernel, because a first launch would wait for the entire device.
+    if (options.scatters) device.resources(ScatterLaunch(nullptr, 1, 1));
     for (Lane& lane : lanes_) {
       lane.stream = device.stream();
       lane.ended = device.event();

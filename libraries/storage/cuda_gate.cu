@@ -91,12 +91,14 @@ class Words {
 
 class CudaGate final : public Gate {
  public:
+  /// `wait`: null if the gate does not hold.
   CudaGate(Words& words, WaitValue wait, cudaStream_t stream) : words_(words), word_(words.take()) {
     try {
       for (cudaEvent_t* event : {&word_.reached, &word_.passed}) {
         if (*event == nullptr) check(cudaEventCreateWithFlags(event, cudaEventDisableTiming), "cudaEventCreate");
       }
       check(cudaEventRecord(word_.reached, stream), "cudaEventRecord");
+      if (wait == nullptr) return;
       const CUresult queued =
           wait(stream, reinterpret_cast<CUdeviceptr>(word_.value), ++word_.last, CU_STREAM_WAIT_VALUE_GEQ);
       if (queued != CUDA_SUCCESS) throw Failure("cuStreamWaitValue64: error " + std::to_string(queued));
@@ -130,9 +132,9 @@ class CudaGate final : public Gate {
 class CudaGates final : public Gates {
  public:
   explicit CudaGates(Device& device) : gpu_(device.info().index), wait_(stream_wait_value()), words_(device) {}
-  std::unique_ptr<Gate> on(void* stream) override {
+  std::unique_ptr<Gate> on(void* stream, bool holds) override {
     const OnGpu current(gpu_);
-    return std::make_unique<CudaGate>(words_, wait_, static_cast<cudaStream_t>(stream));
+    return std::make_unique<CudaGate>(words_, holds ? wait_ : nullptr, static_cast<cudaStream_t>(stream));
   }
 
  private:

@@ -6,8 +6,8 @@
 namespace feedrate::storage {
 
 /// A place in a user's stream at which data is moved. Work that was queued on the stream before it has ended when the
-/// gate is `reached`; work that was queued after it waits until the gate is opened. The destructor opens it. For use by
-/// one thread.
+/// gate is `reached`. If the gate holds, work that was queued after it waits until the gate is opened; the destructor
+/// opens it. For use by one thread.
 class Gate {
  public:
   virtual ~Gate() = default;
@@ -21,7 +21,7 @@ class Gates {
  public:
   virtual ~Gates() = default;
   /// Queues a gate on a stream (a cudaStream_t of the device). Throws Failure.
-  virtual std::unique_ptr<Gate> on(void* stream) = 0;
+  virtual std::unique_ptr<Gate> on(void* stream, bool holds) = 0;
 };
 
 /// Throws BadInput for a device without streams.

@@ -29,16 +29,27 @@ struct JobFailure {
 class Job {
  public:
   /// `gate`: the job begins once it is reached, and its end opens it; null: the job begins at once.
-  Job(Operation operation, Plan plan, std::unique_ptr<Gate> gate)
-      : operation_(operation), plan_(std::move(plan)), gate_(std::move(gate)), left_(plan_.runs.size()) {}
+  Job(Operation operation, Plan plan, std::unique_ptr<Gate> gate, std::uint64_t records = 0)
+      : operation_(operation),
+        plan_(std::move(plan)),
+        gate_(std::move(gate)),
+        records_(records),
+        left_(plan_.runs.size()) {}
 
   Operation operation() const { return operation_; }
   const Plan& plan() const { return plan_; }
+  std::uint64_t records() const { return records_; }
   /// The pieces of a run.
   std::span<const Piece> pieces(const Run& run) const { return std::span(plan_.pieces).subspan(run.first, run.pieces); }
 
   // Used only by the thread that moves the data.
-  bool may_begin() { return !gate_ || next_ != 0 || gate_->reached(); }
+  bool gated() const { return gate_ != nullptr; }
+  bool may_begin() { return !gate_ || gate_->reached(); }
+  /// Lets the stream go on, although the job has not ended.
+  void open_gate() {
+    if (gate_) gate_->open();
+  }
+  bool failed() const { return failure_.has_value(); }
   std::size_t next() const { return next_; }  ///< number of runs that were submitted
   void submitted() { ++next_; }
   bool all_submitted() const { return next_ == plan_.runs.size() || failure_; }
@@ -79,6 +90,7 @@ class Job {
   Operation operation_;
   Plan plan_;
   std::unique_ptr<Gate> gate_;
+  std::uint64_t records_;
   std::size_t next_ = 0, left_, failed_run_ = 0;
   std::optional<JobFailure> failure_;
   mutable std::mutex mutex_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <system_error>
 #include <utility>
 
 #include "common/threads/threads.hpp"
@@ -50,14 +51,21 @@ struct Mover::Side {
   Operation operation;
   std::unique_ptr<Engine> engine = {};
   std::deque<std::shared_ptr<Job>> waiting = {};
-  std::vector<Flight> flights = {};  // by request id
+  std::deque<std::shared_ptr<Job>> gated = {};  // behind gates that were not reached when last asked
+  std::vector<Flight> flights = {};             // by request id
   std::vector<std::size_t> free = {};
 
-  bool active() const { return !waiting.empty() || free.size() != flights.size(); }
+  bool active() const { return !waiting.empty() || !gated.empty() || free.size() != flights.size(); }
 };
 
 Mover::Mover(Device& device, MakeEngine make, Describe describe)
-    : device_(device), make_(std::move(make)), describe_(std::move(describe)), thread_([this] { serve(); }) {}
+    : device_(device), make_(std::move(make)), describe_(std::move(describe)) {
+  try {
+    thread_ = std::jthread([this] { serve(); });
+  } catch (const std::system_error& failure) {
+    throw Failure(std::string("cannot start the thread of the source: ") + failure.what());
+  }
+}
 
 Mover::~Mover() {
   {
@@ -68,7 +76,7 @@ Mover::~Mover() {
 }
 
 void Mover::start(std::shared_ptr<Job> job) {
-  if (job->nothing_left()) return job->finish();
+  if (job->nothing_left()) return finish(*job);
   {
     const std::lock_guard lock(mutex_);
     queue_.push_back(std::move(job));
@@ -90,13 +98,15 @@ void Mover::serve() {
     {
       std::unique_lock lock(mutex_);
       if (idle) given_.wait(lock, [this] { return stopped_ || !queue_.empty(); });
-      for (std::shared_ptr<Job>& job : queue_)
-        sides.at(static_cast<std::size_t>(job->operation())).waiting.push_back(std::move(job));
+      for (std::shared_ptr<Job>& job : queue_) {
+        Side& side = sides.at(static_cast<std::size_t>(job->operation()));
+        (job->gated() ? side.gated : side.waiting).push_back(std::move(job));
+      }
       queue_.clear();
       stopped = stopped_;
     }
     if (stopped) {
-      for (Side& side : sides) abandon(side, {"the source was closed"});
+      for (Side& side : sides) abandon(side, {"the source was closed"}, false);
     }
     if (std::ranges::none_of(sides, &Side::active)) {
       if (stopped) return;
@@ -116,7 +126,8 @@ void Mover::serve() {
 bool Mover::step(Side& side) {
   try {
     if (!side.engine) side.engine = make_(side.operation);
-    bool progress = submit(side);
+    bool progress = pass_gates(side);
+    progress = submit(side) || progress;
     side.engine->flush();
     std::array<Completion, 64> ended;
     while (const std::size_t count = side.engine->poll(ended)) {
@@ -126,35 +137,61 @@ bool Mover::step(Side& side) {
     return progress;
   } catch (const std::exception& error) {  // the device or the engine failed: the next job gets a new engine
     const JobFailure failure{error.what()};
+    // Freeing pinned memory waits for the entire device, so also for streams that wait for their gates.
+    for (const auto& flight : side.flights) {
+      if (flight.job) flight.job->open_gate();
+    }
+    for (const auto* jobs : {&side.waiting, &side.gated}) {
+      for (const std::shared_ptr<Job>& job : *jobs) job->open_gate();
+    }
     side.engine.reset();  // waits for what is in flight
     for (std::size_t id = 0; id < side.flights.size(); ++id) {
       if (side.flights[id].job) lose(side, id, failure);
     }
-    abandon(side, failure);
+    abandon(side, failure, true);
     return true;
   }
 }
 
-bool Mover::submit(Side& side) {
-  bool progress = false, full = false;
-  for (const std::shared_ptr<Job>& job : side.waiting) {
-    while (!full && !job->all_submitted() && job->may_begin()) {
-      if (side.free.empty()) {
-        side.free.push_back(side.flights.size());
-        side.flights.emplace_back();
-      }
-      const std::size_t id = side.free.back();
-      const Run& run = job->plan().runs[job->next()];
-      full = !side.engine->submit({id, run.file, run.offset, run.bytes, nullptr, job->pieces(run)});
-      if (full) break;
-      side.free.pop_back();
-      side.flights[id] = {job, &run};
-      job->submitted();
-      progress = true;
+/// Lets jobs begin whose gates were reached. Returns whether there were any.
+bool Mover::pass_gates(Side& side) {
+  constexpr std::size_t kAsked = 32;  // per poll, in turn
+  bool passed = false;
+  for (std::size_t i = std::min(kAsked, side.gated.size()); i-- > 0;) {
+    std::shared_ptr<Job> job = std::move(side.gated.front());
+    side.gated.pop_front();
+    try {
+      const bool begins = job->may_begin();
+      passed = passed || begins;
+      (begins ? side.waiting : side.gated).push_back(std::move(job));
+    } catch (const std::exception& error) {  // its stream failed
+      job->fail({error.what()}, 0);
+      finish(*job);
     }
-    if (full) break;
   }
-  std::erase_if(side.waiting, [](const std::shared_ptr<Job>& job) { return job->all_submitted(); });
+  return passed;
+}
+
+bool Mover::submit(Side& side) {
+  bool progress = false;
+  while (!side.waiting.empty()) {
+    const std::shared_ptr<Job> job = side.waiting.front();
+    if (job->all_submitted()) {
+      side.waiting.pop_front();
+      continue;
+    }
+    if (side.free.empty()) {
+      side.free.push_back(side.flights.size());
+      side.flights.emplace_back();
+    }
+    const std::size_t id = side.free.back();
+    const Run& run = job->plan().runs[job->next()];
+    if (!side.engine->submit({id, run.file, run.offset, run.bytes, nullptr, job->pieces(run)})) break;
+    side.free.pop_back();
+    side.flights[id] = {job, &run};
+    job->submitted();
+    progress = true;
+  }
   return progress;
 }
 
@@ -175,17 +212,30 @@ void Mover::lose(Side& side, std::size_t id, const std::optional<JobFailure>& fa
   const auto [job, run] = std::exchange(side.flights[id], {});
   side.free.push_back(id);
   if (failure) job->fail(*failure, static_cast<std::size_t>(run - job->plan().runs.data()));
-  if (job->ended_one()) job->finish();
+  if (job->ended_one()) finish(*job);
 }
 
-/// Fails all jobs of which runs are yet to be submitted.
-void Mover::abandon(Side& side, const JobFailure& failure) {
-  for (const std::shared_ptr<Job>& job : side.waiting) {
-    if (job->all_submitted()) continue;
-    job->fail(failure, job->next());
-    if (job->nothing_left()) job->finish();
+/// Fails all jobs of which runs are yet to be submitted; with `begun` also those of which some were submitted.
+void Mover::abandon(Side& side, const JobFailure& failure, bool begun) {
+  for (auto* jobs : {&side.waiting, &side.gated}) {
+    std::erase_if(*jobs, [&](const std::shared_ptr<Job>& job) {
+      if (job->all_submitted()) return true;
+      if (job->next() != 0 && !begun) return false;
+      job->fail(failure, job->next());
+      if (job->nothing_left()) job->finish();
+      return true;
+    });
   }
-  side.waiting.clear();
+}
+
+/// Ends a job, and counts what it has moved.
+void Mover::finish(Job& job) {
+  if (!job.failed()) {
+    const std::lock_guard lock(mutex_);
+    counts_.records += job.records();
+    for (const Extent& extent : job.plan().extents) counts_.record_bytes += extent.bytes;
+  }
+  job.finish();
 }
 
 }  // namespace feedrate::storage

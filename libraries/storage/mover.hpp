@@ -13,9 +13,9 @@
 
 namespace feedrate::storage {
 
-/// Counts of requests to the system; see Statistics.
+/// Counts of what has been moved; see Statistics.
 struct MoverCounts {
-  std::uint64_t requests = 0, request_bytes = 0, errors = 0;
+  std::uint64_t records = 0, record_bytes = 0, requests = 0, request_bytes = 0, errors = 0;
 };
 
 /// A thread that moves the data of jobs with one engine for each direction. Jobs begin in the order in which they were
@@ -28,7 +28,7 @@ class Mover {
 
   /// The thread makes an engine when a job first needs it; a failure of that fails the job.
   Mover(Device& device, MakeEngine make, Describe describe);
-  /// Waits for submitted requests; all other jobs fail.
+  /// Waits for jobs that have begun; all others fail.
   ~Mover();
   Mover(const Mover&) = delete;
   Mover& operator=(const Mover&) = delete;
@@ -40,10 +40,12 @@ class Mover {
   struct Side;
   void serve();
   bool step(Side&);
-  bool submit(Side&);
+  bool pass_gates(Side&);
+  static bool submit(Side&);
   void end(Side&, const Completion&);
-  static void lose(Side&, std::size_t id, const std::optional<JobFailure>&);
-  static void abandon(Side&, const JobFailure&);
+  void lose(Side&, std::size_t id, const std::optional<JobFailure>&);
+  static void abandon(Side&, const JobFailure&, bool begun);
+  void finish(Job&);
 
   Device& device_;
   MakeEngine make_;

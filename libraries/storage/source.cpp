@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <mutex>
@@ -25,17 +25,27 @@ namespace {
 
 constexpr std::size_t kLeastBlock = kDirectAlignment, kMostBlock = std::size_t{256} << 20;
 constexpr unsigned kMostDepth = 4096;
+constexpr std::size_t kMostMemory = std::size_t{16} << 30;  // of the blocks in flight
 
-/// The size of a file or block device. Throws BadInput if the path is neither, Failure if it cannot be opened.
-std::uint64_t size_of(const std::string& path) {
-  const Descriptor file(path, O_RDONLY);
+/// Opens a file or a block device. Throws BadInput if the path is neither, Failure if it cannot be opened.
+Descriptor opened(const std::string& path, int flags) {
+  if (path.find('\0') != path.npos) throw BadInput("path", path.c_str(), "a path without a byte 0");
   struct stat state {};
-  if (::fstat(file.get(), &state) != 0)
-    throw Failure(fmt::format("cannot read the size of {}: {}", path, std::strerror(errno)));
-  if (S_ISREG(state.st_mode)) return static_cast<std::uint64_t>(state.st_size);
+  const bool found = ::stat(path.c_str(), &state) == 0;
+  // Opening a pipe would wait for its other end.
+  if (found && !S_ISREG(state.st_mode) && !S_ISBLK(state.st_mode))
+    throw BadInput("path", path, "a file or a block device");
+  return {path, flags};
+}
+
+std::uint64_t size_of(const Descriptor& file, const std::string& path) {
+  struct stat state {};
   std::uint64_t bytes = 0;
-  if (S_ISBLK(state.st_mode) && ::ioctl(file.get(), BLKGETSIZE64, &bytes) == 0) return bytes;
-  throw BadInput("path", path, "a file or a block device");
+  if (::fstat(file.get(), &state) == 0) {
+    if (S_ISREG(state.st_mode)) return static_cast<std::uint64_t>(state.st_size);
+    if (S_ISBLK(state.st_mode) && ::ioctl(file.get(), BLKGETSIZE64, &bytes) == 0) return bytes;
+  }
+  throw Failure(fmt::format("cannot read the size of {}: {}", path, std::strerror(errno)));
 }
 
 void check(const SourceOptions& options, const std::vector<std::string>& paths) {
@@ -46,6 +56,14 @@ void check(const SourceOptions& options, const std::vector<std::string>& paths) 
   }
   if (options.depth == 0 || options.depth > kMostDepth) {
     throw BadInput("depth", std::to_string(options.depth), fmt::format("1 to {}", kMostDepth));
+  }
+  if (options.gap > kMostBlock) {
+    throw BadInput("gap", std::to_string(options.gap), fmt::format("at most {}", kMostBlock));
+  }
+  if (options.depth * options.block > kMostMemory) {
+    throw BadInput("depth", std::to_string(options.depth),
+                   fmt::format("at most {} with blocks of {}, because each needs pinned memory",
+                               kMostMemory / options.block, options.block));
   }
   if (options.engine != "auto" && options.engine != "threads" && options.engine != "io_uring") {
     throw BadInput("engine", options.engine, "auto, threads, io_uring");
@@ -63,15 +81,34 @@ void Pending::wait() const {
   state_->job->wait([](auto& changed, auto& lock, const auto& done) { changed.wait(lock, done); });
 }
 bool Pending::wait_for(std::chrono::nanoseconds limit) const {
+  limit = std::min(limit, std::chrono::nanoseconds(std::chrono::hours(24 * 365)));  // the clock must not overflow
   return state_->job->wait([&](auto& changed, auto& lock, const auto& done) { changed.wait_for(lock, limit, done); });
 }
 
+namespace {
+
+/// The stream in whose order a job runs, if any, and whether later work on it waits for the job.
+struct Order {
+  std::optional<void*> stream = {};
+  bool holds = true;
+};
+
+}  // namespace
+
 struct Source::State {
-  State(const std::vector<std::string>& paths, const SourceOptions& given)
-      : options(given), files(opened(paths)), begins(begins_of(files)), kinds(begins.back()) {
-    for (const File& file : files) descriptors.emplace_back(file.path, options.writable ? O_RDWR : O_RDONLY);
+  State(std::vector<std::string> given_paths, const SourceOptions& given)
+      : options(given),
+        paths(std::move(given_paths)),
+        descriptors(open_all(paths, options)),
+        files(files_of(descriptors, paths)),
+        begins(begins_of(files)),
+        kinds(begins.back()) {
     choose_engine();
-    device = open_device(options.device, options.gpu);
+    try {
+      device = open_device(options.device, options.gpu);
+    } catch (const BadInput& bad) {
+      throw bad.from("device");
+    }
     mover = std::make_unique<Mover>(
         *device, [this](Operation operation) { return make(operation); },
         [this](const Job& job, const Run& run, const Completion& completion) {
@@ -79,14 +116,30 @@ struct Source::State {
         });
   }
 
-  static std::vector<File> opened(const std::vector<std::string>& paths) {
+  static std::vector<Descriptor> open_all(const std::vector<std::string>& paths, const SourceOptions& options) {
+    const int flags = options.writable ? O_RDWR : O_RDONLY;
+    std::vector<Descriptor> all;
+    for (const std::string& path : paths) {
+      all.push_back(opened(path, flags));
+      if (options.direct) const Descriptor possible(path, flags | O_DIRECT);
+    }
+    return all;
+  }
+  /// The files as the engines open them: the same files, whatever their paths lead to by then.
+  static std::vector<File> files_of(const std::vector<Descriptor>& descriptors, const std::vector<std::string>& paths) {
     std::vector<File> files;
-    for (const std::string& path : paths) files.push_back({path, size_of(path)});
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+      files.push_back({fmt::format("/proc/self/fd/{}", descriptors[i].get()), size_of(descriptors[i], paths[i])});
+    }
     return files;
   }
   static std::vector<std::uint64_t> begins_of(const std::vector<File>& files) {
+    constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
     std::vector<std::uint64_t> begins{0};
-    for (const File& file : files) begins.push_back(begins.back() + file.bytes);
+    for (const File& file : files) {
+      if (file.bytes > kMost - begins.back()) throw BadInput("paths", "files of more than 2^62 bytes", "smaller files");
+      begins.push_back(begins.back() + file.bytes);
+    }
     return begins;
   }
   void choose_engine() {
@@ -111,7 +164,16 @@ struct Source::State {
                               .block = options.block,
                               .depth = options.depth,
                               .scatters = true};
-    if (engine == "io_uring") return std::make_unique<UringEngine>(config, UringOptions{});
+    const std::lock_guard lock(engine_mutex);
+    if (engine == "io_uring") {
+      try {
+        return std::make_unique<UringEngine>(config, UringOptions{});
+      } catch (const Failure& failure) {
+        if (options.engine != "auto") throw;
+        engine = "threads";
+        reason = failure.what();
+      }
+    }
     return std::make_unique<ReaderThreads>(
         config, ReaderThreadsOptions{.readers = std::min(8u, std::max(2u, available_cores()))});
   }
@@ -130,31 +192,28 @@ struct Source::State {
                                 ? std::strerror(completion.error)
                                 : std::string("the file ends there; it was longer when it was opened");
     return {fmt::format("cannot {} {}{}{} bytes at offset {} of {}: {}", what, record, record.empty() ? "" : ": ",
-                        piece.bytes - (missing - piece.at), run.offset + missing, files[run.file].path, why),
+                        piece.bytes - (missing - piece.at), run.offset + missing, paths[run.file], why),
             completion.error};
   }
 
-  /// `stream`: the stream in whose order the job runs; none: it begins at once.
-  Pending start(Operation operation, std::vector<Extent> extents, std::optional<void*> stream = {}) {
+  /// `records`: number of the records, for the statistics.
+  Pending start(Operation operation, std::vector<Extent> extents, std::uint64_t records, const Order& order = {}) {
     const bool reads = operation == Operation::read;
     if (!reads && !options.writable) throw BadInput("writable", "false", "true, to write to the source");
-    std::uint64_t bytes = 0;
     for (const Extent& extent : extents) {
-      bytes += extent.bytes;
       if (extent.place == nullptr && extent.bytes != 0)
         throw BadInput("place", "null", "an address in the device's memory");
     }
-    moved_bytes += bytes;
     const PlanRules rules{options.block, reads ? options.gap : 0, reads && options.direct ? kDirectAlignment : 1};
     auto job = std::make_shared<Job>(operation, plan_of(std::move(extents), begins, rules),
-                                     stream ? gate_on(*stream) : nullptr);
+                                     order.stream ? gate_on(order) : nullptr, records);
     mover->start(job);
     return Pending(std::make_shared<Pending::State>(Pending::State{std::move(job)}));
   }
-  std::unique_ptr<Gate> gate_on(void* stream) {
+  std::unique_ptr<Gate> gate_on(const Order& order) {
     const std::lock_guard lock(gates_mutex);
     if (!gates) gates = make_gates(*device);
-    return gates->on(stream);
+    return gates->on(*order.stream, order.holds);
   }
   std::vector<Extent> batch(std::span<const Record> records) {
     std::vector<Extent> extents;
@@ -163,13 +222,11 @@ struct Source::State {
       extents.push_back(kinds.extent(record.kind, record.index, 1));
       extents.back().place = static_cast<std::byte*>(record.place);
     }
-    moved_records += records.size();
     return extents;
   }
   std::vector<Extent> records_at(unsigned kind, std::uint64_t first, std::uint64_t count, const void* place) {
     Extent extent = kinds.extent(kind, first, count);
     extent.place = static_cast<std::byte*>(const_cast<void*>(place));
-    moved_records += count;
     return {extent};
   }
   std::vector<Extent> bytes_at(std::uint64_t first, std::uint64_t bytes, const void* place) const {
@@ -181,12 +238,13 @@ struct Source::State {
   }
 
   SourceOptions options;
+  std::vector<std::string> paths;
+  std::vector<Descriptor> descriptors;  // keep the files
   std::vector<File> files;
   std::vector<std::uint64_t> begins;  // of each file in the source, and the end
   Kinds kinds;
-  std::vector<Descriptor> descriptors;
+  mutable std::mutex engine_mutex;
   std::string engine, reason;
-  std::atomic<std::uint64_t> moved_records = 0, moved_bytes = 0;
   std::unique_ptr<Device> device;
   std::mutex gates_mutex;
   std::unique_ptr<Gates> gates;
@@ -195,7 +253,7 @@ struct Source::State {
 
 Source::Source(std::vector<std::string> paths, const SourceOptions& options) {
   check(options, paths);
-  state_ = std::make_unique<State>(paths, options);
+  state_ = std::make_unique<State>(std::move(paths), options);
 }
 Source::~Source() = default;
 Source::Source(Source&&) noexcept = default;
@@ -208,7 +266,10 @@ std::uint64_t Source::begin_of(unsigned file) const {
   }
   return state_->begins[file];
 }
-std::string Source::engine() const { return fmt::format("{}: {}", state_->engine, state_->reason); }
+std::string Source::engine() const {
+  const std::lock_guard lock(state_->engine_mutex);
+  return fmt::format("{}: {}", state_->engine, state_->reason);
+}
 
 unsigned Source::add_kind(Kind kind) { return state_->kinds.add(std::move(kind)); }
 unsigned Source::find(std::string_view name) const { return state_->kinds.find(name); }
@@ -221,58 +282,76 @@ void Source::read(unsigned kind, std::uint64_t first, std::uint64_t count, void*
   read_async(kind, first, count, place).wait();
 }
 Pending Source::read_async(unsigned kind, std::uint64_t first, std::uint64_t count, void* place) {
-  return state_->start(Operation::read, state_->records_at(kind, first, count, place));
+  return state_->start(Operation::read, state_->records_at(kind, first, count, place), count);
 }
+Pending Source::read_after(void* stream, unsigned kind, std::uint64_t first, std::uint64_t count, void* place) {
+  return state_->start(Operation::read, state_->records_at(kind, first, count, place), count, {stream, false});
+}
+Pending Source::read_on(void* stream, unsigned kind, std::uint64_t first, std::uint64_t count, void* place) {
+  return state_->start(Operation::read, state_->records_at(kind, first, count, place), count, {stream});
+}
+
 void Source::read_batch(std::span<const Record> records) { read_batch_async(records).wait(); }
 Pending Source::read_batch_async(std::span<const Record> records) {
-  return state_->start(Operation::read, state_->batch(records));
+  return state_->start(Operation::read, state_->batch(records), records.size());
 }
+Pending Source::read_batch_after(void* stream, std::span<const Record> records) {
+  return state_->start(Operation::read, state_->batch(records), records.size(), {stream, false});
+}
+Pending Source::read_batch_on(void* stream, std::span<const Record> records) {
+  return state_->start(Operation::read, state_->batch(records), records.size(), {stream});
+}
+
 void Source::read_bytes(std::uint64_t start, std::uint64_t bytes, void* place) {
   read_bytes_async(start, bytes, place).wait();
 }
 Pending Source::read_bytes_async(std::uint64_t start, std::uint64_t bytes, void* place) {
-  return state_->start(Operation::read, state_->bytes_at(start, bytes, place));
+  return state_->start(Operation::read, state_->bytes_at(start, bytes, place), 0);
 }
-
-Pending Source::read_on(void* stream, unsigned kind, std::uint64_t first, std::uint64_t count, void* place) {
-  return state_->start(Operation::read, state_->records_at(kind, first, count, place), stream);
-}
-Pending Source::read_batch_on(void* stream, std::span<const Record> records) {
-  return state_->start(Operation::read, state_->batch(records), stream);
+Pending Source::read_bytes_after(void* stream, std::uint64_t start, std::uint64_t bytes, void* place) {
+  return state_->start(Operation::read, state_->bytes_at(start, bytes, place), 0, {stream, false});
 }
 Pending Source::read_bytes_on(void* stream, std::uint64_t start, std::uint64_t bytes, void* place) {
-  return state_->start(Operation::read, state_->bytes_at(start, bytes, place), stream);
+  return state_->start(Operation::read, state_->bytes_at(start, bytes, place), 0, {stream});
 }
 
 void Source::write(unsigned kind, std::uint64_t first, std::uint64_t count, const void* place) {
   write_async(kind, first, count, place).wait();
 }
 Pending Source::write_async(unsigned kind, std::uint64_t first, std::uint64_t count, const void* place) {
-  return state_->start(Operation::write, state_->records_at(kind, first, count, place));
+  return state_->start(Operation::write, state_->records_at(kind, first, count, place), count);
 }
+Pending Source::write_after(void* stream, unsigned kind, std::uint64_t first, std::uint64_t count, const void* place) {
+  return state_->start(Operation::write, state_->records_at(kind, first, count, place), count, {stream, false});
+}
+Pending Source::write_on(void* stream, unsigned kind, std::uint64_t first, std::uint64_t count, const void* place) {
+  return state_->start(Operation::write, state_->records_at(kind, first, count, place), count, {stream});
+}
+
 void Source::write_bytes(std::uint64_t start, std::uint64_t bytes, const void* place) {
   write_bytes_async(start, bytes, place).wait();
 }
 Pending Source::write_bytes_async(std::uint64_t start, std::uint64_t bytes, const void* place) {
-  return state_->start(Operation::write, state_->bytes_at(start, bytes, place));
+  return state_->start(Operation::write, state_->bytes_at(start, bytes, place), 0);
 }
-Pending Source::write_on(void* stream, unsigned kind, std::uint64_t first, std::uint64_t count, const void* place) {
-  return state_->start(Operation::write, state_->records_at(kind, first, count, place), stream);
+Pending Source::write_bytes_after(void* stream, std::uint64_t start, std::uint64_t bytes, const void* place) {
+  return state_->start(Operation::write, state_->bytes_at(start, bytes, place), 0, {stream, false});
 }
 Pending Source::write_bytes_on(void* stream, std::uint64_t start, std::uint64_t bytes, const void* place) {
-  return state_->start(Operation::write, state_->bytes_at(start, bytes, place), stream);
+  return state_->start(Operation::write, state_->bytes_at(start, bytes, place), 0, {stream});
 }
+
 void Source::sync() {
   for (std::size_t i = 0; i < state_->files.size(); ++i) {
     if (::fdatasync(state_->descriptors[i].get()) == 0) continue;
     const int error = errno;
-    throw StorageError(fmt::format("cannot sync {}: {}", state_->files[i].path, std::strerror(error)), error);
+    throw StorageError(fmt::format("cannot sync {}: {}", state_->paths[i], std::strerror(error)), error);
   }
 }
 
 Statistics Source::statistics() const {
   const MoverCounts counts = state_->mover->counts();
-  return {state_->moved_records, state_->moved_bytes, counts.requests, counts.request_bytes, counts.errors};
+  return {counts.records, counts.record_bytes, counts.requests, counts.request_bytes, counts.errors};
 }
 
 }  // namespace feedrate::storage

@@ -41,16 +41,21 @@ constexpr std::array<std::pair<std::string_view, Dtype>, 16> kNames{{{"BOOL", Dt
 
 /// Parses an object whose members, and those of its members, have different names. Returns nothing if it is none.
 std::optional<Json> parsed(const std::string& text) {
-  bool repeated = false;
+  constexpr int kDeepest = 16;
+  bool repeated = false, deep = false;
   std::vector<std::set<std::string>> names;
-  const auto see = [&](int, Json::parse_event_t event, Json& value) {
+  const auto see = [&](int depth, Json::parse_event_t event, Json& value) {
+    if (depth > kDeepest) {
+      deep = true;
+      return false;
+    }
     if (event == Json::parse_event_t::object_start) names.emplace_back();
     if (event == Json::parse_event_t::object_end) names.pop_back();
     if (event == Json::parse_event_t::key) repeated = !names.back().insert(value.get<std::string>()).second || repeated;
     return true;
   };
   Json value = Json::parse(text, see, false);
-  if (!value.is_object() || repeated) return std::nullopt;
+  if (deep || !value.is_object() || repeated) return std::nullopt;
   return value;
 }
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import operator
 import os
+import weakref
 from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Any
@@ -39,7 +40,7 @@ class _Place:
         self._given = given
         if hasattr(given, "__index__") and not hasattr(given, "__dlpack__"):
             self.address = operator.index(given)
-            if self.address < 0 or (self.address == 0 and needed):
+            if not 0 <= self.address < 2**64 or (self.address == 0 and needed):
                 raise ValueError(f"{name}: invalid address {self.address}; allowed: an address in the device's memory")
             return
         found = self._of_interface(name, given, written) or self._of_array(name, given, stream, written)
@@ -76,13 +77,13 @@ def _text(device: tuple[str, int]) -> str:
     return f"{device[0]}:{device[1]}" if device[0] == "cuda" else device[0]
 
 
-def _count(name: str, given: Any) -> int:
+def _count(name: str, given: Any, least: int = 0, most: int = 2**63 - 1) -> int:
     try:
         value = operator.index(given)
     except TypeError:
         raise TypeError(f"{name}: invalid type {type(given).__name__}; allowed: an integer") from None
-    if not 0 <= value < 2**63:
-        raise ValueError(f"{name}: invalid value {value}; allowed: 0 to 2**63 - 1")
+    if not least <= value <= most:
+        raise ValueError(f"{name}: invalid value {value}; allowed: {least} to {most}")
     return value
 
 
@@ -103,9 +104,8 @@ class Pending:
     If it is dropped before its end, that waits, because the memory may be freed then.
     """
 
-    def __init__(self, held: _core.StoragePending, place: _Place, result: Any) -> None:
+    def __init__(self, held: _core.StoragePending, result: Any) -> None:
         self._held = held
-        self._place = place
         self._result = result
 
     @property
@@ -126,11 +126,6 @@ class Pending:
         if not self._held.wait_for(_FOREVER if timeout is None else float(timeout)):
             raise TimeoutError(f"the request has not ended within {timeout} seconds")
         return self._result
-
-    def __del__(self) -> None:
-        with contextlib.suppress(Exception):
-            if not self._held.ready():
-                self._held.wait_for(_FOREVER)
 
 
 class Kind:
@@ -179,7 +174,8 @@ class Kind:
         ----------
         stream : CUDA stream or int
             The read begins once the work queued on this stream so far has ended, and later work on it waits for the
-            data. None: CUDA's legacy default stream, before which the work on `destination` is ordered. GPUs only.
+            data. Until then no thread may make a call that waits for the entire GPU. None: the read begins after the
+            work that the owner of `destination` has queued, and only `wait` waits for the data. GPUs only.
         """
         first, count = _count("first", first), _count("count", count)
         needed = self._source._core.bytes_of(self._number, first, count)
@@ -188,8 +184,8 @@ class Kind:
             destination = self._source._empty(shape)
         order = self._source._order(stream)
         place = self._source._place("destination", destination, needed, order, True)
-        held = self._source._core.read(self._number, first, count, place.address, order)
-        return Pending(held, place, destination)
+        core = self._source._core
+        return self._source._pending(core.read(self._number, first, count, place.address, *order, place), destination)
 
     def read_batch(self, indices: Any, destination: Any = None) -> Any:
         """Reads the records with these indices, side by side in this order. Neighbours are read together."""
@@ -212,7 +208,8 @@ class Kind:
         needed = self._source._core.bytes_of(self._number, first, count)
         order = self._source._order(stream)
         place = self._source._place("origin", origin, needed, order, False)
-        return Pending(self._source._core.write(self._number, first, count, place.address, order), place, None)
+        core = self._source._core
+        return self._source._pending(core.write(self._number, first, count, place.address, *order, place), None)
 
 
 class Source:
@@ -221,18 +218,21 @@ class Source:
     def __init__(self, core: _core.StorageSource, device: tuple[str, int], block_bytes: int) -> None:
         self._open: _core.StorageSource | None = core
         self._device = device
-        self._kinds: dict[str, Kind] = {}
+        self._kinds: dict[str, tuple[int, int | None]] = {}  # number and size of the records
+        self._under_way: weakref.WeakSet[Pending] = weakref.WeakSet()
         self._block_bytes = block_bytes
         whole = core.bytes // block_bytes * block_bytes
-        number = core.add_kind("", 0, whole, block_bytes, np.empty(0, np.uint64))
-        self._blocks = Kind(self, number, "", block_bytes)
-        self._unnamed = [self._blocks]
+        self._block_kind = core.add_kind("", 0, whole, block_bytes, np.empty(0, np.uint64))
 
     @property
     def _core(self) -> _core.StorageSource:
         if self._open is None:
             raise Error("the source is closed")
         return self._open
+
+    @property
+    def _blocks(self) -> Kind:
+        return Kind(self, self._block_kind, "", self._block_bytes)
 
     @property
     def bytes(self) -> int:
@@ -256,7 +256,7 @@ class Source:
 
     def begin_of(self, file: int) -> int:
         """First byte of a file, by its position in the list of paths."""
-        return self._core.begin_of(_count("file", file))
+        return self._core.begin_of(_count("file", file, 0, 2**32 - 1))
 
     def add_kind(
         self,
@@ -286,15 +286,15 @@ class Source:
         size = 0 if record_bytes is None else _count("record_bytes", record_bytes)
         extent = None if bytes is None else _count("bytes", bytes)
         number = self._core.add_kind(str(name), _count("start", start), extent, size, given)
-        made = Kind(self, number, str(name), record_bytes)
-        self._kinds[str(name)] = made
-        return made
+        self._kinds[str(name)] = number, record_bytes
+        return self.kind(str(name))
 
     def kind(self, name: str) -> Kind:
         """The kind with that name. Raises KeyError."""
         if name not in self._kinds:
             raise KeyError(f"no kind {name!r}; there are: {', '.join(self._kinds) or 'none'}")
-        return self._kinds[name]
+        number, record_bytes = self._kinds[name]
+        return Kind(self, number, name, record_bytes)
 
     def read(self, block: int, count: int, destination: Any = None) -> Any:
         """Reads consecutive blocks of `block_bytes`; see `Kind.read`."""
@@ -319,14 +319,15 @@ class Source:
             destination = self._empty((needed,))
         order = self._order(stream)
         place = self._place("destination", destination, needed, order, True)
-        return Pending(self._core.read_bytes(start, needed, place.address, order), place, destination).wait()
+        held = self._core.read_bytes(start, needed, place.address, *order, place)
+        return self._pending(held, destination).wait()
 
     def write_bytes(self, start: int, bytes: int, origin: Any, stream: Any = None) -> None:
         """Writes any bytes of the source; see `Kind.write`."""
         start, needed = _count("start", start), _count("bytes", bytes)
         order = self._order(stream)
         place = self._place("origin", origin, needed, order, False)
-        Pending(self._core.write_bytes(start, needed, place.address, order), place, None).wait()
+        self._pending(self._core.write_bytes(start, needed, place.address, *order, place), None).wait()
 
     def read_batch(self, records: Iterable[tuple[Kind, int]], destination: Any = None) -> Any:
         """Reads records of several kinds, side by side in this order. Neighbours are read together."""
@@ -336,7 +337,11 @@ class Source:
         self, records: Iterable[tuple[Kind, int]], destination: Any = None, stream: Any = None
     ) -> Pending:
         """Starts the same read; see `Kind.read_async`."""
-        pairs = [(kind._number, _count("record", index)) for kind, index in records]
+        pairs = []
+        for kind, index in records:
+            if kind._source is not self:
+                raise ValueError(f"records: invalid kind {kind.name!r}; allowed: kinds of this source")
+            pairs.append((kind._number, _count("record", index)))
         kinds, indices = np.array(pairs, np.uint64).reshape(-1, 2).T
         return self._read_batch(np.ascontiguousarray(kinds), np.ascontiguousarray(indices), destination, None, stream)
 
@@ -350,6 +355,9 @@ class Source:
 
     def close(self) -> None:
         """Waits for the requests under way, and closes the files."""
+        for pending in list(self._under_way):
+            with contextlib.suppress(Error):
+                pending.wait()
         self._open = None
 
     def __enter__(self) -> Source:
@@ -371,8 +379,7 @@ class Source:
         if shape is not None:
             sizes = np.full(len(indices), shape[1], np.uint64)
         else:
-            pairs = zip(kinds.tolist(), indices.tolist())
-            sizes = np.array([self._core.bytes_of(kind, index, 1) for kind, index in pairs], np.uint64)
+            sizes = np.array(self._core.sizes(kinds, indices), np.uint64)
         ends = np.cumsum(sizes, dtype=np.uint64)
         needed = int(ends[-1]) if len(ends) else 0
         if destination is None:
@@ -380,18 +387,23 @@ class Source:
         order = self._order(stream)
         place = self._place("destination", destination, needed, order, True)
         places = ends - sizes + np.uint64(place.address)
-        return Pending(self._core.read_batch(kinds, indices, places, order), place, destination)
+        return self._pending(self._core.read_batch(kinds, indices, places, *order, place), destination)
 
-    def _order(self, stream: Any) -> int | None:
-        """The address of the stream in whose order a request runs; None on the CPU."""
+    def _pending(self, held: _core.StoragePending, result: Any) -> Pending:
+        made = Pending(held, result)
+        self._under_way.add(made)
+        return made
+
+    def _order(self, stream: Any) -> tuple[int | None, bool]:
+        """The address of the stream after whose work a request begins (None on the CPU), and whether later work waits."""
         if self._device[0] == "cpu":
             if stream is not None:
                 raise ValueError("stream: invalid value; allowed: None, because the source's device is the CPU")
-            return None
-        return LEGACY_STREAM if stream is None else stream_address(stream)
+            return None, False
+        return (LEGACY_STREAM, False) if stream is None else (stream_address(stream), True)
 
-    def _place(self, name: str, given: Any, needed: int, order: int | None, written: bool) -> _Place:
-        return _Place(name, given, needed, self._device, order or LEGACY_STREAM, written)
+    def _place(self, name: str, given: Any, needed: int, order: tuple[int | None, bool], written: bool) -> _Place:
+        return _Place(name, given, needed, self._device, order[0] or LEGACY_STREAM, written)
 
     def _empty(self, shape: tuple[int, ...]) -> NDArray[np.uint8]:
         if self._device[0] != "cpu":
@@ -441,10 +453,19 @@ def open(
     """
     one = isinstance(paths, (str, os.PathLike))
     files = [os.fspath(path) for path in ([paths] if one else paths)]  # type: ignore[list-item, union-attr]
-    size = _count("block_bytes", block_bytes)
-    if size == 0:
-        raise ValueError("block_bytes: invalid value 0; allowed: 1 and above")
+    for path in files:
+        if not isinstance(path, str) or not path.isprintable():
+            raise ValueError(f"paths: invalid value {path!r}; allowed: strings of printable characters")
+    for name, value in (("device", device), ("engine", engine)):
+        if not isinstance(value, str):
+            raise TypeError(f"{name}: invalid type {type(value).__name__}; allowed: str")
+    size = _count("block_bytes", block_bytes, 1, 1 << 40)
+    request = _count("request_bytes", request_bytes, 4096, 256 << 20)
+    if request % 4096:
+        raise ValueError(f"request_bytes: invalid value {request}; allowed: multiples of 4096")
     where = device_of(device)
+    if where[1] >= 1 << 16:
+        raise ValueError(f"device: invalid value {device!r}; allowed: the index of a GPU")
     core = _core.StorageSource(
         files,
         where[0],
@@ -452,9 +473,9 @@ def open(
         engine,
         bool(direct),
         bool(writable),
-        _count("request_bytes", request_bytes),
-        _count("depth", depth),
-        _count("gap_bytes", gap_bytes),
+        request,
+        _count("depth", depth, 1, 4096),
+        _count("gap_bytes", gap_bytes, 0, 256 << 20),
     )
     return Source(core, where, size)
 

@@ -52,36 +52,116 @@ class Owned {
     return *made_;
   }
 
- private:
   bool of_this_process() const { return made_after_ == forks.load(); }
+
+ private:
   std::unique_ptr<T> made_;
   unsigned made_after_ = forks.load();
 };
 using HeldSource = Owned<Source>;
-using HeldPending = Owned<Pending>;
+
+/// A request, and the object whose memory it uses. The memory must not be freed before the end of the request, so the
+/// destructor waits for that, whatever signals arrive.
+class HeldPending {
+ public:
+  HeldPending(Pending pending, nb::object memory) : pending_(std::move(pending)), memory_(std::move(memory)) {}
+  ~HeldPending() {
+    if (!pending_.of_this_process()) return;
+    const Unlocked unlocked;
+    try {
+      pending_.get().wait();
+    } catch (const std::exception&) {  // the caller did not ask
+    }
+  }
+  HeldPending(const HeldPending&) = delete;
+  HeldPending& operator=(const HeldPending&) = delete;
+  const Pending& get() const { return pending_.get(); }
+
+ private:
+  Owned<Pending> pending_;
+  nb::object memory_;
+};
 
 void* at(std::uintptr_t address) { return reinterpret_cast<void*>(address); }
 
-/// Starts a request without the interpreter lock: a batch may have many records to sort.
+/// Starts a request without the interpreter lock: a batch may have many records to sort. `memory` owns its place.
 template <class Start>
-std::unique_ptr<HeldPending> started(const Start& start) {
+std::unique_ptr<HeldPending> started(const nb::object& memory, const Start& start) {
   std::optional<Pending> pending;
   {
     const Unlocked unlocked;
     pending.emplace(start());
   }
-  return std::make_unique<HeldPending>(std::move(*pending));
+  return std::make_unique<HeldPending>(std::move(*pending), memory);
 }
 
-std::unique_ptr<HeldPending> batch(const HeldSource& held, const Words& kinds, const Words& indices,
-                                   const Words& places, std::optional<std::uintptr_t> stream) {
+std::unique_ptr<HeldPending> read(const HeldSource& held, unsigned kind, std::uint64_t first, std::uint64_t count,
+                                  std::uintptr_t place, std::optional<std::uintptr_t> stream, bool holds,
+                                  const nb::object& memory) {
   Source& source = held.get();
-  std::vector<Record> records(indices.size());
-  for (std::size_t i = 0; i < records.size(); ++i) {
-    records[i] = {static_cast<unsigned>(kinds.data()[i]), indices.data()[i], at(places.data()[i])};
+  return started(memory, [&] {
+    if (!stream) return source.read_async(kind, first, count, at(place));
+    return holds ? source.read_on(at(*stream), kind, first, count, at(place))
+                 : source.read_after(at(*stream), kind, first, count, at(place));
+  });
+}
+
+std::unique_ptr<HeldPending> read_bytes(const HeldSource& held, std::uint64_t start, std::uint64_t bytes,
+                                        std::uintptr_t place, std::optional<std::uintptr_t> stream, bool holds,
+                                        const nb::object& memory) {
+  Source& source = held.get();
+  return started(memory, [&] {
+    if (!stream) return source.read_bytes_async(start, bytes, at(place));
+    return holds ? source.read_bytes_on(at(*stream), start, bytes, at(place))
+                 : source.read_bytes_after(at(*stream), start, bytes, at(place));
+  });
+}
+
+std::unique_ptr<HeldPending> write(const HeldSource& held, unsigned kind, std::uint64_t first, std::uint64_t count,
+                                   std::uintptr_t place, std::optional<std::uintptr_t> stream, bool holds,
+                                   const nb::object& memory) {
+  Source& source = held.get();
+  return started(memory, [&] {
+    if (!stream) return source.write_async(kind, first, count, at(place));
+    return holds ? source.write_on(at(*stream), kind, first, count, at(place))
+                 : source.write_after(at(*stream), kind, first, count, at(place));
+  });
+}
+
+std::unique_ptr<HeldPending> write_bytes(const HeldSource& held, std::uint64_t start, std::uint64_t bytes,
+                                         std::uintptr_t place, std::optional<std::uintptr_t> stream, bool holds,
+                                         const nb::object& memory) {
+  Source& source = held.get();
+  return started(memory, [&] {
+    if (!stream) return source.write_bytes_async(start, bytes, at(place));
+    return holds ? source.write_bytes_on(at(*stream), start, bytes, at(place))
+                 : source.write_bytes_after(at(*stream), start, bytes, at(place));
+  });
+}
+
+std::unique_ptr<HeldPending> read_batch(const HeldSource& held, const Words& kinds, const Words& indices,
+                                        const Words& places, std::optional<std::uintptr_t> stream, bool holds,
+                                        const nb::object& memory) {
+  Source& source = held.get();
+  return started(memory, [&] {
+    std::vector<Record> records(indices.size());
+    for (std::size_t i = 0; i < records.size(); ++i) {
+      records[i] = {static_cast<unsigned>(kinds.data()[i]), indices.data()[i], at(places.data()[i])};
+    }
+    if (!stream) return source.read_batch_async(records);
+    return holds ? source.read_batch_on(at(*stream), records) : source.read_batch_after(at(*stream), records);
+  });
+}
+
+/// The sizes of records.
+std::vector<std::uint64_t> sizes(const HeldSource& held, const Words& kinds, const Words& indices) {
+  Source& source = held.get();
+  const Unlocked unlocked;
+  std::vector<std::uint64_t> found(indices.size());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    found[i] = source.bytes_of(static_cast<unsigned>(kinds.data()[i]), indices.data()[i]);
   }
-  return started(
-      [&] { return stream ? source.read_batch_on(at(*stream), records) : source.read_batch_async(records); });
+  return found;
 }
 
 nb::dict totals(const HeldSource& held) {
@@ -149,51 +229,14 @@ void bind_storage(nb::module_& m) {
             return held.get().bytes_of(kind, first, count);
           },
           "kind"_a, "first"_a, "count"_a)
-      .def(
-          "read",
-          [](const HeldSource& held, unsigned kind, std::uint64_t first, std::uint64_t count, std::uintptr_t place,
-             std::optional<std::uintptr_t> stream) {
-            Source& source = held.get();
-            return started([&] {
-              return stream ? source.read_on(at(*stream), kind, first, count, at(place))
-                            : source.read_async(kind, first, count, at(place));
-            });
-          },
-          "kind"_a, "first"_a, "count"_a, "place"_a, "stream"_a.none())
-      .def(
-          "read_bytes",
-          [](const HeldSource& held, std::uint64_t start, std::uint64_t bytes, std::uintptr_t place,
-             std::optional<std::uintptr_t> stream) {
-            Source& source = held.get();
-            return started([&] {
-              return stream ? source.read_bytes_on(at(*stream), start, bytes, at(place))
-                            : source.read_bytes_async(start, bytes, at(place));
-            });
-          },
-          "start"_a, "bytes"_a, "place"_a, "stream"_a.none())
-      .def("read_batch", &batch, "kinds"_a, "indices"_a, "places"_a, "stream"_a.none())
-      .def(
-          "write",
-          [](const HeldSource& held, unsigned kind, std::uint64_t first, std::uint64_t count, std::uintptr_t place,
-             std::optional<std::uintptr_t> stream) {
-            Source& source = held.get();
-            return started([&] {
-              return stream ? source.write_on(at(*stream), kind, first, count, at(place))
-                            : source.write_async(kind, first, count, at(place));
-            });
-          },
-          "kind"_a, "first"_a, "count"_a, "place"_a, "stream"_a.none())
-      .def(
-          "write_bytes",
-          [](const HeldSource& held, std::uint64_t start, std::uint64_t bytes, std::uintptr_t place,
-             std::optional<std::uintptr_t> stream) {
-            Source& source = held.get();
-            return started([&] {
-              return stream ? source.write_bytes_on(at(*stream), start, bytes, at(place))
-                            : source.write_bytes_async(start, bytes, at(place));
-            });
-          },
-          "start"_a, "bytes"_a, "place"_a, "stream"_a.none())
+      .def("read", &read, "kind"_a, "first"_a, "count"_a, "place"_a, "stream"_a.none(), "holds"_a, "memory"_a.none())
+      .def("read_bytes", &read_bytes, "start"_a, "bytes"_a, "place"_a, "stream"_a.none(), "holds"_a, "memory"_a.none())
+      .def("read_batch", &read_batch, "kinds"_a, "indices"_a, "places"_a, "stream"_a.none(), "holds"_a,
+           "memory"_a.none())
+      .def("write", &write, "kind"_a, "first"_a, "count"_a, "place"_a, "stream"_a.none(), "holds"_a, "memory"_a.none())
+      .def("write_bytes", &write_bytes, "start"_a, "bytes"_a, "place"_a, "stream"_a.none(), "holds"_a,
+           "memory"_a.none())
+      .def("sizes", &sizes, "kinds"_a, "indices"_a)
       .def("sync",
            [](const HeldSource& held) {
              Source& source = held.get();

@@ -35,7 +35,7 @@ def source(paths):
 
 def test_records_of_one_size_are_rows(source, content):
     rows = source.add_kind("rows", record_bytes=1000, start=7)
-    assert len(rows) == 299 and rows.record_bytes == 1000 and source.kind("rows") is rows
+    assert len(rows) == 299 and rows.record_bytes == 1000 and len(source.kind("rows")) == 299
     got = rows.read(95, 20)
     assert got.shape == (20, 1000) and np.array_equal(got.reshape(-1), content[95_007:115_007])
     assert rows.bytes_of(3, 4) == 4000 and rows.read(0, 0).shape == (0, 1000)
@@ -153,6 +153,12 @@ def test_invalid_arguments_name_what_is_allowed(source, tmp_path):
         (lambda: feedrate.storage.open(tmp_path, device="cpu", engine="dma"), ValueError, "engine: invalid value 'dma'"),
         (lambda: feedrate.storage.open(tmp_path, device="tpu"), ValueError, "device: invalid value 'tpu'"),
         (lambda: feedrate.storage.open(tmp_path, device="cpu", block_bytes=0), ValueError, "block_bytes: invalid value 0"),
+        (lambda: feedrate.storage.open(tmp_path, request_bytes=5000), ValueError, "request_bytes: invalid value 5000"),
+        (lambda: feedrate.storage.open(tmp_path, depth=2**40), ValueError, "depth: invalid value 1099511627776"),
+        (lambda: feedrate.storage.open(tmp_path, engine=None), TypeError, "engine: invalid type NoneType"),
+        (lambda: feedrate.storage.open(b"path"), TypeError, "int"),
+        (lambda: feedrate.storage.open("a\0b"), ValueError, "paths: invalid value"),
+        (lambda: source.begin_of(2**40), ValueError, "file: invalid value"),
     ):
         with pytest.raises(error, match=text):
             call()
@@ -176,6 +182,27 @@ def test_many_threads_and_requests_at_once(source, content):
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_kinds_of_other_sources_are_rejected(source, paths):
+    with feedrate.storage.open(paths[0], device="cpu") as other:
+        kind = other.add_kind("rows", record_bytes=10)
+        with pytest.raises(ValueError, match="records: invalid kind 'rows'; allowed: kinds of this source"):
+            source.read_batch([(kind, 0)])
+
+
+def test_closing_waits_for_requests(paths, content):
+    with feedrate.storage.open(paths, device="cpu", depth=1, request_bytes=4096) as source:
+        pending = [source.read_async(0, 500) for _ in range(20)]
+    assert all(np.array_equal(one.wait().reshape(-1), content[:256_000]) for one in pending)
+
+
+def test_unclosed_sources_leave_nothing(paths):
+    before = threading.active_count(), len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task"))
+    for _ in range(20):
+        feedrate.storage.open(paths, device="cpu").add_kind("rows", record_bytes=10).read(0, 1)
+    after = threading.active_count(), len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task"))
+    assert after == before
 
 
 def test_closed_source_says_so(paths):
@@ -216,22 +243,57 @@ def test_child_of_a_fork_cannot_use_the_parents_source(paths):
     assert "the source was opened in another process; open it again after a fork" in done.stdout
 
 
-def test_waiting_can_be_interrupted(tmp_path):
+@pytest.mark.parametrize("signals", [1, 3])
+def test_interrupted_requests_keep_their_memory(tmp_path, signals):
+    """Ctrl-C arrives while requests are planned, started and waited for; their destinations must not be freed."""
     done = run_code(
         """
-        import os, signal, sys, threading, feedrate.storage
-        open(sys.argv[1], "wb").write(bytes(1 << 26))
+        import os, signal, sys, threading, time
+        import feedrate.storage, numpy as np
+        with open(sys.argv[1], "wb") as file:
+            file.truncate(1 << 26)
         source = feedrate.storage.open(sys.argv[1], device="cpu", request_bytes=4096, depth=1)
-        threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
-        try:
-            while True:
-                source.read(0, 1 << 17)
-        except KeyboardInterrupt:
-            print("interrupted", flush=True)
+        kind = source.add_kind("rows", record_bytes=64)
+        started = threading.Event()
+
+        def interrupt():
+            started.wait()
+            for _ in range(int(sys.argv[2])):
+                time.sleep(0.1)
+                os.kill(os.getpid(), signal.SIGINT)
+
+        def handler(*_):
+            global interrupted, armed
+            interrupted = True
+            if armed:
+                armed = False
+                raise KeyboardInterrupt
+
+        def work():
+            global armed
+            while not interrupted or thread.is_alive():
+                armed = True
+                started.set()
+                source.read(0, 1 << 14, np.zeros(1 << 23, "u1"))
+                kind.read_batch(np.arange(200_000))
+
+        interrupted = armed = False
+        signal.signal(signal.SIGINT, handler)
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        while True:
+            try:
+                work()
+                break
+            except KeyboardInterrupt:
+                continue
+        armed = False
+        print("interrupted", flush=True)
         """,
         str(tmp_path / "data"),
+        str(signals),
     )
-    assert done.stdout == "interrupted\n", done.stderr
+    assert done.returncode == 0 and done.stdout == "interrupted\n", done.stderr
 
 
 @on_gpu

@@ -15,6 +15,8 @@
 using feedrate::storage::Record;
 using feedrate::storage::Source;
 
+extern "C" int read_by_c(const char* path);  // by_c.c
+
 namespace {
 
 void expect(bool right, const char* what) {
@@ -55,6 +57,7 @@ int main(int count, char** words) try {
   } catch (const feedrate::BadInput& e) {
     expect(std::string(e.what()).find("'rows'") != std::string::npos, "the error does not name the kind");
   }
+  expect(read_by_c(path.c_str()) == 0, "the interface in C failed");
   std::printf("%llu records, by %s\n", static_cast<unsigned long long>(source.statistics().records),
               source.engine().c_str());
   return 0;

@@ -20,11 +20,13 @@ struct Script {
   std::string failure;                       // of the next poll
   std::size_t most = 4;                      // requests in flight
   std::size_t made = 0;                      // engines
+  std::function<void()> freeing = [] {};     // called by the destructor of an engine
 };
 
 class ScriptedEngine final : public Engine {
  public:
   explicit ScriptedEngine(Script& script) : script_(script) {}
+  ~ScriptedEngine() override { script_.freeing(); }
   bool submit(const Request& request) override {
     const std::lock_guard lock(script_.mutex);
     if (flying_.size() == script_.most) return false;
@@ -171,6 +173,26 @@ TEST_F(StorageMover, FailedEngineFailsItsJobsAndIsReplaced) {
   end(100);
   EXPECT_EQ(outcome(*job({100})), "done");
   EXPECT_EQ(script_.made, 2u);
+}
+
+TEST_F(StorageMover, ManyWaitingJobsTakeTheirTurns) {
+  script_.most = 1;
+  std::vector<std::shared_ptr<Job>> jobs;
+  for (std::uint64_t i = 0; i < 20'000; ++i) jobs.push_back(job({i % 90 * 10}));
+  for (std::uint64_t offset = 0; offset < 900; offset += 10) end(offset);
+  for (const auto& one : jobs) EXPECT_EQ(outcome(*one), "done");
+}
+
+TEST_F(StorageMover, FailedEngineOpensGatesBeforeItIsFreed) {
+  std::atomic<bool> reached{true}, open{false};
+  const auto one = job({0}, std::make_unique<TestGate>(reached, open));
+  until([&] { return submitted(0); });
+  {
+    const std::lock_guard lock(script_.mutex);
+    script_.failure = "the device is gone";
+    script_.freeing = [&open] { EXPECT_TRUE(open) << "freeing memory waits for the stream"; };
+  }
+  EXPECT_EQ(outcome(*one), "the device is gone");
 }
 
 TEST_F(StorageMover, ClosingFailsWhatHasNotBegun) {

@@ -1,5 +1,6 @@
 // Reading and writing records through the library, on the CPU device: with each engine, cached and direct.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <atomic>
 #include <filesystem>
@@ -183,23 +184,69 @@ TEST_P(StorageSource, ShortenedFileFailsItsRecordsOnly) {
   EXPECT_GE(source.statistics().errors, 1u);
 }
 
-TEST_P(StorageSource, ClosingEndsWhatIsUnderWay) {
+TEST_P(StorageSource, ClosingEndsEveryRequest) {
   std::vector<Pending> pending;
   std::vector<unsigned char> got(200 * 100'000);
   {
     Source source(paths_, options());
     for (std::size_t i = 0; i < 200; ++i)
       pending.push_back(source.read_bytes_async(i, 100'000, got.data() + i * 100'000));
+    pending.front().wait();
   }
+  std::size_t read = 0;
   for (std::size_t i = 0; i < pending.size(); ++i) {
     ASSERT_TRUE(pending[i].ready());
     try {
       pending[i].wait();
+      ++read;
       EXPECT_TRUE(equal(std::span(got).subspan(i * 100'000, 100'000), expected(i, 100'000)));
     } catch (const Failure& failure) {
       EXPECT_STREQ(failure.what(), "the source was closed");
     }
   }
+  EXPECT_GE(read, 1u);
+}
+
+TEST_P(StorageSource, WriteThatHasBegunIsCompleted) {
+  SourceOptions writable = options();
+  writable.writable = true;
+  writable.depth = 1;
+  const std::vector<unsigned char> ones(300'000, 1);
+  {
+    Source source(paths_, writable);
+    const Pending write = source.write_bytes_async(0, ones.size(), ones.data());
+    while (source.statistics().requests == 0) std::this_thread::yield();
+  }
+  std::vector<unsigned char> got(ones.size());
+  Source(paths_, options()).read_bytes(0, got.size(), got.data());
+  EXPECT_TRUE(equal(got, ones));
+}
+
+TEST_P(StorageSource, FilesStayThoseThatWereOpened) {
+  Source source(paths_, options());
+  std::filesystem::rename(paths_[0], paths_[0] + ".old");
+  std::ofstream(paths_[0]) << std::string(300'000, 'n');
+  std::filesystem::remove(paths_[3]);
+  std::vector<unsigned char> got(kAll);
+  source.read_bytes(0, kAll, got.data());
+  EXPECT_TRUE(equal(got, all_)) << "bytes of another file";
+}
+
+TEST_P(StorageSource, StatisticsCountWhatWasMoved) {
+  Source source(paths_, options());
+  const unsigned kind = source.add_kind({.record_bytes = 1000});
+  std::vector<unsigned char> got(5000);
+  source.read(kind, 0, 5, got.data());
+  source.read_bytes(0, 10, got.data());
+  EXPECT_THROW(source.read(kind, 0, 5, nullptr), BadInput);
+  EXPECT_EQ(source.statistics().records, 5u);
+  EXPECT_EQ(source.statistics().record_bytes, 5010u);
+}
+
+TEST_P(StorageSource, WaitingForeverIsPossible) {
+  Source source(paths_, options());
+  std::vector<unsigned char> got(kAll);
+  EXPECT_TRUE(source.read_bytes_async(0, kAll, got.data()).wait_for(std::chrono::nanoseconds::max()));
 }
 
 TEST_P(StorageSource, InvalidRequestsNameWhatIsAllowed) {
@@ -252,6 +299,13 @@ TEST(StorageSourceOptions, AreChecked) {
   EXPECT_EQ(said({}, {.device = "cpu"}), "paths: invalid value ''; allowed: at least one file or block device");
   EXPECT_NE(said({path, folder / "none"}, {.device = "cpu"}).find("/none: No such file"), std::string::npos);
   EXPECT_NE(said({folder.path()}, {.device = "cpu"}).find("allowed: a file or a block device"), std::string::npos);
+  EXPECT_EQ(mkfifo((folder / "pipe").c_str(), 0600), 0);
+  EXPECT_NE(said({folder / "pipe"}, {.device = "cpu"}).find("allowed: a file or a block device"), std::string::npos);
+  EXPECT_NE(said({path + std::string("\0b", 2)}, {.device = "cpu"}).find("a path without a byte 0"), std::string::npos);
+  EXPECT_NE(said({path}, {.device = "cpu", .gap = ~std::size_t{0}}).find("gap: invalid value"), std::string::npos);
+  EXPECT_NE(said({path}, {.device = "cpu", .block = std::size_t{1} << 28, .depth = 100}).find("at most 64 with blocks"),
+            std::string::npos);
+  EXPECT_NE(said({path}, {.device = "tpu"}).find("device: invalid value 'tpu'"), std::string::npos);
   EXPECT_NE(said({path}, {.device = "cpu", .block = 1000}).find("block: invalid value '1000'"), std::string::npos);
   EXPECT_NE(said({path}, {.device = "cpu", .depth = 0}).find("depth: invalid value '0'"), std::string::npos);
   EXPECT_NE(said({path}, {.device = "cpu", .engine = "dma"}).find("allowed: auto, threads, io_uring"),

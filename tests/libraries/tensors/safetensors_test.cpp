@@ -81,6 +81,9 @@ TEST(Safetensors, DamagedFilesAreRejected) {
   for (const char* header : {"[]", "{", "null", R"({"a":1,"a":1})", R"({"__metadata__":{"k":"1","k":"2"}})"}) {
     EXPECT_NE(said_of(header, 0).find("no JSON object with unique names"), std::string::npos) << header;
   }
+  EXPECT_NE(said_of(R"({"w":)" + std::string(100'000, '[') + std::string(100'000, ']') + "}", 0).find("no JSON object"),
+            std::string::npos)
+      << "a header whose depth could exhaust the stack";
   for (const char* entry :
        {"1", "{}", R"({"dtype":"F32","shape":[1]})", R"({"dtype":"F32","shape":[1],"data_offsets":[0,4],"more":1})"}) {
     EXPECT_NE(said_of(std::string(R"({"w":)") + entry + "}", 4).find("tensor 'w' with the description"),

@@ -98,7 +98,7 @@ class FEEDRATE_EXPORT Source {
   /// Throws BadInput for invalid options or a path that is neither a file nor a block device, Failure if one cannot be
   /// opened.
   explicit Source(std::vector<std::string> paths, const SourceOptions& = {});
-  /// Waits for the requests that are in flight; requests that have not begun fail.
+  /// Waits for the requests that have begun; all others fail.
   ~Source();
   Source(Source&&) noexcept;
   Source& operator=(Source&&) noexcept;
@@ -128,9 +128,16 @@ class FEEDRATE_EXPORT Source {
   void read_bytes(std::uint64_t start, std::uint64_t bytes, void* place);
   Pending read_bytes_async(std::uint64_t start, std::uint64_t bytes, void* place);
 
-  /// The same in the order of a CUDA stream (a cudaStream_t of the GPU): the read begins once the work queued on the
-  /// stream so far has ended, and work queued later waits until it has ended. The calls do not wait. If the read fails,
-  /// the stream goes on without the data, so ask the Pending before the results are used. Throws BadInput for `cpu`.
+  /// The same after the work that was queued on a CUDA stream (a cudaStream_t of the GPU) so far. Later work on the
+  /// stream does not wait. Throws BadInput for `cpu`.
+  Pending read_after(void* stream, unsigned kind, std::uint64_t first, std::uint64_t count, void* place);
+  Pending read_batch_after(void* stream, std::span<const Record>);
+  Pending read_bytes_after(void* stream, std::uint64_t start, std::uint64_t bytes, void* place);
+  /// The same in the order of the stream: later work on it waits for the end of the read as well. The calls do not
+  /// wait. If the read fails, the stream goes on without the data, so ask the Pending before the results are used.
+  /// Until the end, no thread of the process may make a call that waits for the entire GPU: cudaFree, cudaFreeHost,
+  /// cudaHostUnregister, cudaDeviceSynchronize, or the first launch of a kernel that is loaded lazily. Such a call
+  /// waits for the stream, and may hold a lock that the read needs.
   Pending read_on(void* stream, unsigned kind, std::uint64_t first, std::uint64_t count, void* place);
   Pending read_batch_on(void* stream, std::span<const Record>);
   Pending read_bytes_on(void* stream, std::uint64_t start, std::uint64_t bytes, void* place);
@@ -141,6 +148,8 @@ class FEEDRATE_EXPORT Source {
   Pending write_async(unsigned kind, std::uint64_t first, std::uint64_t count, const void* place);
   void write_bytes(std::uint64_t start, std::uint64_t bytes, const void* place);
   Pending write_bytes_async(std::uint64_t start, std::uint64_t bytes, const void* place);
+  Pending write_after(void* stream, unsigned kind, std::uint64_t first, std::uint64_t count, const void* place);
+  Pending write_bytes_after(void* stream, std::uint64_t start, std::uint64_t bytes, const void* place);
   Pending write_on(void* stream, unsigned kind, std::uint64_t first, std::uint64_t count, const void* place);
   Pending write_bytes_on(void* stream, std::uint64_t start, std::uint64_t bytes, const void* place);
   /// Waits until all data written so far is on the drive (fdatasync). Throws StorageError.
