@@ -70,14 +70,18 @@ class Copies {
     if (slots_.empty()) return;
     for (Lane& lane : lanes_) {
       if (!lane.slots.empty()) continue;
-      if (options_.scatters && worth_scattering()) {
+      std::span<const Copy> rest = waiting_;
+      if (const std::size_t small = scattered(); small != 0) {
         auto* const list = reinterpret_cast<Copy*>(lane.list.data());
-        std::ranges::copy(waiting_, list);
-        lane.stream->launch(ScatterLaunch(list, static_cast<unsigned>(waiting_.size()), largest()));
-      } else if (waiting_.size() > 1 && device_.copies_in_batches()) {
-        lane.stream->copy_batch(waiting_, direction_);
+        std::copy_n(waiting_.begin(), small, list);
+        const auto largest = std::ranges::max_element(list, list + small, {}, &Copy::bytes);
+        lane.stream->launch(ScatterLaunch(list, static_cast<unsigned>(small), largest->bytes));
+        rest = rest.subspan(small);
+      }
+      if (rest.size() > 1 && device_.copies_in_batches()) {
+        lane.stream->copy_batch(rest, direction_);
       } else {
-        for (const Copy& copy : waiting_) {
+        for (const Copy& copy : rest) {
           if (direction_ == Direction::to_device) lane.stream->copy_to_device(copy.to, copy.from, copy.bytes);
           if (direction_ == Direction::to_host) lane.stream->copy_to_host(copy.to, copy.from, copy.bytes);
         }
@@ -127,11 +131,14 @@ class Copies {
   static bool follows(const Copy& copy, const Copy& before) {
     return copy.to == before.to + before.bytes && copy.from == before.from + before.bytes;
   }
-  std::size_t largest() const { return std::ranges::max_element(waiting_, {}, &Copy::bytes)->bytes; }
-  /// A copy engine takes about 2 us for each copy, however small.
-  bool worth_scattering() const {
+  /// Moves the copies that a kernel makes to the front; returns their number. A copy engine takes about 2 us for each
+  /// copy, however small.
+  std::size_t scattered() {
     constexpr std::size_t kSmall = std::size_t{64} << 10;
-    return waiting_.size() > 1 && waiting_.size() <= kMostScattered && largest() <= kSmall;
+    if (!options_.scatters) return 0;
+    const auto large = std::ranges::partition(waiting_, [](const Copy& copy) { return copy.bytes <= kSmall; });
+    const std::size_t small = waiting_.size() - large.size();
+    return small > 1 ? std::min(small, kMostScattered) : 0;
   }
   Device& device_;
   Direction direction_;

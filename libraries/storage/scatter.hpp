@@ -6,8 +6,8 @@
 
 namespace feedrate::storage {
 
-/// Most copies of one ScatterLaunch.
-inline constexpr std::size_t kMostScattered = 8192;
+/// Most copies of one ScatterLaunch: the most blocks of a grid in its second dimension.
+inline constexpr std::size_t kMostScattered = 65535;
 
 /// Copies made by a kernel, between device memory and pinned host memory. `list` has `count` entries in pinned host
 /// memory and must stay unchanged until the launch has ended. `largest`: bytes of the largest copy.

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <future>
 #include <mutex>
 #include <optional>
 
@@ -105,7 +106,8 @@ struct Source::State {
         kinds(begins.back()) {
     choose_engine();
     try {
-      device = open_device(options.device, options.gpu);
+      // In another thread, because opening a GPU makes it the current one of the thread.
+      device = std::async(std::launch::async, [&] { return open_device(options.device, options.gpu); }).get();
     } catch (const BadInput& bad) {
       throw bad.from("device");
     }

@@ -18,6 +18,7 @@ from . import _core
 from .errors import CompileError, Error, MessageFailed, RingClosed, ViewExpired
 from .harness import compare, executable, floors, limits, load, report, run, sweep
 from .kernels import Kernel, kernel
+from .loader import Loader
 from .ring import Ring
 from .tensor_ring import TensorRing
 from .views import FAULTS, Answers, Messages
@@ -49,6 +50,7 @@ __all__ = [
     "CompileError",
     "Error",
     "Kernel",
+    "Loader",
     "MessageFailed",
     "Messages",
     "Ring",

@@ -14,6 +14,8 @@ A destination is an array in the source's device (DLPack, ``__cuda_array_interfa
 from __future__ import annotations
 
 import contextlib
+import importlib
+import importlib.util
 import operator
 import os
 import weakref
@@ -154,6 +156,11 @@ class Kind:
         """Bytes of `count` consecutive records."""
         return self._source._core.bytes_of(self._number, _count("first", first), _count("count", count))
 
+    def sizes(self, indices: Any) -> list[int]:
+        """Bytes of each of these records."""
+        numbers = _numbers("indices", indices)
+        return self._source._core.sizes(np.full(len(numbers), self._number, np.uint64), numbers)
+
     def read(self, first: int, count: int, destination: Any = None) -> Any:
         """Reads consecutive records, side by side, into `destination`, and returns it.
 
@@ -162,8 +169,8 @@ class Kind:
         first, count : int
             The records.
         destination : array or int
-            A contiguous writable array in the source's device, or an address. None: a new NumPy array of bytes, one row
-            per record if they have one size; not for GPUs.
+            A contiguous writable array in the source's device, or an address. None: a new array of bytes of NumPy, or on
+            GPUs of PyTorch or CuPy, with one row per record if they have one size.
         """
         return self.read_async(first, count, destination).wait()
 
@@ -405,10 +412,18 @@ class Source:
     def _place(self, name: str, given: Any, needed: int, order: tuple[int | None, bool], written: bool) -> _Place:
         return _Place(name, given, needed, self._device, order[0] or LEGACY_STREAM, written)
 
-    def _empty(self, shape: tuple[int, ...]) -> NDArray[np.uint8]:
-        if self._device[0] != "cpu":
-            raise TypeError("destination: invalid value None; allowed: an array in GPU memory, or an address")
-        return np.empty(shape, np.uint8)
+    def _empty(self, shape: tuple[int, ...]) -> Any:
+        """A new array of bytes: NumPy's, or in GPU memory PyTorch's or CuPy's."""
+        if self._device[0] == "cpu":
+            return np.empty(shape, np.uint8)
+        if importlib.util.find_spec("torch"):
+            torch = importlib.import_module("torch")
+            return torch.empty(shape, dtype=torch.uint8, device=self.device)
+        if importlib.util.find_spec("cupy"):
+            cupy = importlib.import_module("cupy")
+            with cupy.cuda.Device(self._device[1]):
+                return cupy.empty(shape, np.uint8)
+        raise TypeError("destination: invalid value None; allowed: an array in GPU memory, because there is no PyTorch or CuPy")
 
 
 def open(
