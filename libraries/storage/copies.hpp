@@ -136,8 +136,9 @@ class Copies {
   std::size_t scattered() {
     constexpr std::size_t kSmall = std::size_t{64} << 10;
     if (!options_.scatters) return 0;
-    const auto large = std::ranges::partition(waiting_, [](const Copy& copy) { return copy.bytes <= kSmall; });
-    const std::size_t small = waiting_.size() - large.size();
+    const auto large =
+        std::partition(waiting_.begin(), waiting_.end(), [](const Copy& copy) { return copy.bytes <= kSmall; });
+    const auto small = static_cast<std::size_t>(large - waiting_.begin());
     return small > 1 ? std::min(small, kMostScattered) : 0;
   }
   Device& device_;
