@@ -9,6 +9,7 @@
 
 #include "tests/support/storage_files.hpp"
 #include "tests/support/temp_dir.hpp"
+#include "variants/storage/engine.hpp"
 
 namespace feedrate {
 namespace {
