@@ -14,6 +14,7 @@
 
 using feedrate::BadInput;
 using feedrate::storage::Kind;
+using feedrate::storage::Order;
 using feedrate::storage::Pending;
 using feedrate::storage::Record;
 using feedrate::storage::Source;
@@ -147,8 +148,7 @@ feedrate_pending* feedrate_source_start_batch(feedrate_source* source, const fee
   guarded(error, room, [&] {
     const std::vector<Record> batch = records_of(records, count);
     Source& opened = of(source);
-    started =
-        new feedrate_pending{in_order != 0 ? opened.read_batch_on(stream, batch) : opened.read_batch_async(batch)};
+    started = new feedrate_pending{opened.read_batch_async(batch, in_order != 0 ? Order::in(stream) : Order{})};
   });
   return started;
 }

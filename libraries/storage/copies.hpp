@@ -13,9 +13,6 @@
 
 namespace feedrate::storage {
 
-/// Help of the axis `streams` that engines with copies share.
-inline constexpr const char* kStreamsHelp = "groups of copies that run at once, each on a stream";
-
 struct CopiesOptions {
   bool joins = true;      ///< neighbouring blocks become one copy, which needs host memory that was pinned at once
   bool scatters = false;  ///< a kernel makes groups of small copies; needs pinned host memory

@@ -78,7 +78,7 @@ Extent Kinds::extent(unsigned kind, std::uint64_t first, std::uint64_t count) co
     return known.kind.start +
            (known.kind.record_bytes != 0 ? record * known.kind.record_bytes : known.kind.offsets[record]);
   };
-  return {offset(first), offset(first + count) - offset(first), nullptr, kind, first};
+  return {offset(first), offset(first + count) - offset(first), nullptr, kind};
 }
 
 std::string Kinds::name_of(unsigned kind) const {

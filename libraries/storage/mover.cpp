@@ -1,6 +1,7 @@
 #include "libraries/storage/mover.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <system_error>
 #include <utility>
@@ -215,7 +216,7 @@ void Mover::lose(Side& side, std::size_t id, const std::optional<JobFailure>& fa
   if (job->ended_one()) finish(*job);
 }
 
-/// Fails all jobs of which runs are yet to be submitted; with `begun` also those of which some were submitted.
+/// Fails each job with runs that were not submitted. A job of which some runs were submitted fails only with `begun`.
 void Mover::abandon(Side& side, const JobFailure& failure, bool begun) {
   for (auto* jobs : {&side.waiting, &side.gated}) {
     std::erase_if(*jobs, [&](const std::shared_ptr<Job>& job) {

@@ -8,12 +8,11 @@
 
 namespace feedrate::storage {
 
-/// Bytes of a source and their place in device memory. `kind` and `record` are those of the first byte, for messages.
+/// Bytes of a source and their place in device memory. `kind`: that of their records, for messages.
 struct Extent {
   std::uint64_t start = 0, bytes = 0;
   std::byte* place = nullptr;
   unsigned kind = 0;
-  std::uint64_t record = 0;
 };
 
 /// One request to an engine, which moves the pieces from `first` on. The pieces lie in `bytes` bytes of a file.

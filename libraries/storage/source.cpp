@@ -10,7 +10,6 @@
 #include <cstring>
 #include <future>
 #include <mutex>
-#include <optional>
 
 #include "common/device/device.hpp"
 #include "common/threads/threads.hpp"
@@ -73,28 +72,14 @@ void check(const SourceOptions& options, const std::vector<std::string>& paths) 
 
 }  // namespace
 
-struct Pending::State {
-  std::shared_ptr<Job> job;
-};
-
-bool Pending::ready() const { return state_->job->done(); }
+bool Pending::ready() const { return job_->done(); }
 void Pending::wait() const {
-  state_->job->wait([](auto& changed, auto& lock, const auto& done) { changed.wait(lock, done); });
+  job_->wait([](auto& changed, auto& lock, const auto& done) { changed.wait(lock, done); });
 }
 bool Pending::wait_for(std::chrono::nanoseconds limit) const {
   limit = std::min(limit, std::chrono::nanoseconds(std::chrono::hours(24 * 365)));  // the clock must not overflow
-  return state_->job->wait([&](auto& changed, auto& lock, const auto& done) { changed.wait_for(lock, limit, done); });
+  return job_->wait([&](auto& changed, auto& lock, const auto& done) { changed.wait_for(lock, limit, done); });
 }
-
-namespace {
-
-/// The stream in whose order a job runs, if any, and whether later work on it waits for the job.
-struct Order {
-  std::optional<void*> stream = {};
-  bool holds = true;
-};
-
-}  // namespace
 
 struct Source::State {
   State(std::vector<std::string> given_paths, const SourceOptions& given)
@@ -127,7 +112,8 @@ struct Source::State {
     }
     return all;
   }
-  /// The files as the engines open them: the same files, whatever their paths lead to by then.
+  /// The files by their open descriptors, so that the engines open the same files even if a path leads elsewhere by
+  /// then.
   static std::vector<File> files_of(const std::vector<Descriptor>& descriptors, const std::vector<std::string>& paths) {
     std::vector<File> files;
     for (std::size_t i = 0; i < paths.size(); ++i) {
@@ -199,7 +185,7 @@ struct Source::State {
   }
 
   /// `records`: number of the records, for the statistics.
-  Pending start(Operation operation, std::vector<Extent> extents, std::uint64_t records, const Order& order = {}) {
+  Pending start(Operation operation, std::vector<Extent> extents, std::uint64_t records, const Order& order) {
     const bool reads = operation == Operation::read;
     if (!reads && !options.writable) throw BadInput("writable", "false", "true, to write to the source");
     for (const Extent& extent : extents) {
@@ -208,27 +194,28 @@ struct Source::State {
     }
     const PlanRules rules{options.block, reads ? options.gap : 0, reads && options.direct ? kDirectAlignment : 1};
     auto job = std::make_shared<Job>(operation, plan_of(std::move(extents), begins, rules),
-                                     order.stream ? gate_on(order) : nullptr, records);
+                                     order.streamed ? gate_on(order) : nullptr, records);
     mover->start(job);
-    return Pending(std::make_shared<Pending::State>(Pending::State{std::move(job)}));
+    return Pending(std::move(job));
   }
   std::unique_ptr<Gate> gate_on(const Order& order) {
     const std::lock_guard lock(gates_mutex);
     if (!gates) gates = make_gates(*device);
-    return gates->on(*order.stream, order.holds);
+    return gates->on(order.stream, order.holds);
   }
+  static std::byte* bytes_of(const void* place) { return static_cast<std::byte*>(const_cast<void*>(place)); }
   std::vector<Extent> batch(std::span<const Record> records) {
     std::vector<Extent> extents;
     extents.reserve(records.size());
     for (const Record& record : records) {
       extents.push_back(kinds.extent(record.kind, record.index, 1));
-      extents.back().place = static_cast<std::byte*>(record.place);
+      extents.back().place = bytes_of(record.place);
     }
     return extents;
   }
   std::vector<Extent> records_at(unsigned kind, std::uint64_t first, std::uint64_t count, const void* place) {
     Extent extent = kinds.extent(kind, first, count);
-    extent.place = static_cast<std::byte*>(const_cast<void*>(place));
+    extent.place = bytes_of(place);
     return {extent};
   }
   std::vector<Extent> bytes_at(std::uint64_t first, std::uint64_t bytes, const void* place) const {
@@ -236,7 +223,7 @@ struct Source::State {
       throw BadInput("bytes", fmt::format("{} from {}", bytes, first),
                      fmt::format("0 to {}, the bytes of the source", begins.back()));
     }
-    return {{first, bytes, static_cast<std::byte*>(const_cast<void*>(place)), Kinds::kNone, 0}};
+    return {{first, bytes, bytes_of(place), Kinds::kNone}};
   }
 
   SourceOptions options;
@@ -283,66 +270,33 @@ std::uint64_t Source::bytes_of(unsigned kind, std::uint64_t first, std::uint64_t
 void Source::read(unsigned kind, std::uint64_t first, std::uint64_t count, void* place) {
   read_async(kind, first, count, place).wait();
 }
-Pending Source::read_async(unsigned kind, std::uint64_t first, std::uint64_t count, void* place) {
-  return state_->start(Operation::read, state_->records_at(kind, first, count, place), count);
+Pending Source::read_async(unsigned kind, std::uint64_t first, std::uint64_t count, void* place, const Order& order) {
+  return state_->start(Operation::read, state_->records_at(kind, first, count, place), count, order);
 }
-Pending Source::read_after(void* stream, unsigned kind, std::uint64_t first, std::uint64_t count, void* place) {
-  return state_->start(Operation::read, state_->records_at(kind, first, count, place), count, {stream, false});
-}
-Pending Source::read_on(void* stream, unsigned kind, std::uint64_t first, std::uint64_t count, void* place) {
-  return state_->start(Operation::read, state_->records_at(kind, first, count, place), count, {stream});
-}
-
 void Source::read_batch(std::span<const Record> records) { read_batch_async(records).wait(); }
-Pending Source::read_batch_async(std::span<const Record> records) {
-  return state_->start(Operation::read, state_->batch(records), records.size());
+Pending Source::read_batch_async(std::span<const Record> records, const Order& order) {
+  return state_->start(Operation::read, state_->batch(records), records.size(), order);
 }
-Pending Source::read_batch_after(void* stream, std::span<const Record> records) {
-  return state_->start(Operation::read, state_->batch(records), records.size(), {stream, false});
-}
-Pending Source::read_batch_on(void* stream, std::span<const Record> records) {
-  return state_->start(Operation::read, state_->batch(records), records.size(), {stream});
-}
-
 void Source::read_bytes(std::uint64_t start, std::uint64_t bytes, void* place) {
   read_bytes_async(start, bytes, place).wait();
 }
-Pending Source::read_bytes_async(std::uint64_t start, std::uint64_t bytes, void* place) {
-  return state_->start(Operation::read, state_->bytes_at(start, bytes, place), 0);
-}
-Pending Source::read_bytes_after(void* stream, std::uint64_t start, std::uint64_t bytes, void* place) {
-  return state_->start(Operation::read, state_->bytes_at(start, bytes, place), 0, {stream, false});
-}
-Pending Source::read_bytes_on(void* stream, std::uint64_t start, std::uint64_t bytes, void* place) {
-  return state_->start(Operation::read, state_->bytes_at(start, bytes, place), 0, {stream});
+Pending Source::read_bytes_async(std::uint64_t start, std::uint64_t bytes, void* place, const Order& order) {
+  return state_->start(Operation::read, state_->bytes_at(start, bytes, place), 0, order);
 }
 
 void Source::write(unsigned kind, std::uint64_t first, std::uint64_t count, const void* place) {
   write_async(kind, first, count, place).wait();
 }
-Pending Source::write_async(unsigned kind, std::uint64_t first, std::uint64_t count, const void* place) {
-  return state_->start(Operation::write, state_->records_at(kind, first, count, place), count);
+Pending Source::write_async(unsigned kind, std::uint64_t first, std::uint64_t count, const void* place,
+                            const Order& order) {
+  return state_->start(Operation::write, state_->records_at(kind, first, count, place), count, order);
 }
-Pending Source::write_after(void* stream, unsigned kind, std::uint64_t first, std::uint64_t count, const void* place) {
-  return state_->start(Operation::write, state_->records_at(kind, first, count, place), count, {stream, false});
-}
-Pending Source::write_on(void* stream, unsigned kind, std::uint64_t first, std::uint64_t count, const void* place) {
-  return state_->start(Operation::write, state_->records_at(kind, first, count, place), count, {stream});
-}
-
 void Source::write_bytes(std::uint64_t start, std::uint64_t bytes, const void* place) {
   write_bytes_async(start, bytes, place).wait();
 }
-Pending Source::write_bytes_async(std::uint64_t start, std::uint64_t bytes, const void* place) {
-  return state_->start(Operation::write, state_->bytes_at(start, bytes, place), 0);
+Pending Source::write_bytes_async(std::uint64_t start, std::uint64_t bytes, const void* place, const Order& order) {
+  return state_->start(Operation::write, state_->bytes_at(start, bytes, place), 0, order);
 }
-Pending Source::write_bytes_after(void* stream, std::uint64_t start, std::uint64_t bytes, const void* place) {
-  return state_->start(Operation::write, state_->bytes_at(start, bytes, place), 0, {stream, false});
-}
-Pending Source::write_bytes_on(void* stream, std::uint64_t start, std::uint64_t bytes, const void* place) {
-  return state_->start(Operation::write, state_->bytes_at(start, bytes, place), 0, {stream});
-}
-
 void Source::sync() {
   for (std::size_t i = 0; i < state_->files.size(); ++i) {
     if (::fdatasync(state_->descriptors[i].get()) == 0) continue;

@@ -61,7 +61,7 @@ class Owned {
 using HeldSource = Owned<Source>;
 
 /// A request, and the object whose memory it uses. The memory must not be freed before the end of the request, so the
-/// destructor waits for that, whatever signals arrive.
+/// destructor waits for the end and ignores signals.
 class HeldPending {
  public:
   HeldPending(Pending pending, nb::object memory) : pending_(std::move(pending)), memory_(std::move(memory)) {}
@@ -84,6 +84,11 @@ class HeldPending {
 
 void* at(std::uintptr_t address) { return reinterpret_cast<void*>(address); }
 
+storage::Order order_of(std::optional<std::uintptr_t> stream, bool holds) {
+  if (!stream) return {};
+  return holds ? storage::Order::in(at(*stream)) : storage::Order::after(at(*stream));
+}
+
 /// Starts a request without the interpreter lock: a batch may have many records to sort. `memory` owns its place.
 template <class Start>
 std::unique_ptr<HeldPending> started(const nb::object& memory, const Start& start) {
@@ -99,44 +104,28 @@ std::unique_ptr<HeldPending> read(const HeldSource& held, unsigned kind, std::ui
                                   std::uintptr_t place, std::optional<std::uintptr_t> stream, bool holds,
                                   const nb::object& memory) {
   Source& source = held.get();
-  return started(memory, [&] {
-    if (!stream) return source.read_async(kind, first, count, at(place));
-    return holds ? source.read_on(at(*stream), kind, first, count, at(place))
-                 : source.read_after(at(*stream), kind, first, count, at(place));
-  });
+  return started(memory, [&] { return source.read_async(kind, first, count, at(place), order_of(stream, holds)); });
 }
 
 std::unique_ptr<HeldPending> read_bytes(const HeldSource& held, std::uint64_t start, std::uint64_t bytes,
                                         std::uintptr_t place, std::optional<std::uintptr_t> stream, bool holds,
                                         const nb::object& memory) {
   Source& source = held.get();
-  return started(memory, [&] {
-    if (!stream) return source.read_bytes_async(start, bytes, at(place));
-    return holds ? source.read_bytes_on(at(*stream), start, bytes, at(place))
-                 : source.read_bytes_after(at(*stream), start, bytes, at(place));
-  });
+  return started(memory, [&] { return source.read_bytes_async(start, bytes, at(place), order_of(stream, holds)); });
 }
 
 std::unique_ptr<HeldPending> write(const HeldSource& held, unsigned kind, std::uint64_t first, std::uint64_t count,
                                    std::uintptr_t place, std::optional<std::uintptr_t> stream, bool holds,
                                    const nb::object& memory) {
   Source& source = held.get();
-  return started(memory, [&] {
-    if (!stream) return source.write_async(kind, first, count, at(place));
-    return holds ? source.write_on(at(*stream), kind, first, count, at(place))
-                 : source.write_after(at(*stream), kind, first, count, at(place));
-  });
+  return started(memory, [&] { return source.write_async(kind, first, count, at(place), order_of(stream, holds)); });
 }
 
 std::unique_ptr<HeldPending> write_bytes(const HeldSource& held, std::uint64_t start, std::uint64_t bytes,
                                          std::uintptr_t place, std::optional<std::uintptr_t> stream, bool holds,
                                          const nb::object& memory) {
   Source& source = held.get();
-  return started(memory, [&] {
-    if (!stream) return source.write_bytes_async(start, bytes, at(place));
-    return holds ? source.write_bytes_on(at(*stream), start, bytes, at(place))
-                 : source.write_bytes_after(at(*stream), start, bytes, at(place));
-  });
+  return started(memory, [&] { return source.write_bytes_async(start, bytes, at(place), order_of(stream, holds)); });
 }
 
 std::unique_ptr<HeldPending> read_batch(const HeldSource& held, const Words& kinds, const Words& indices,
@@ -148,8 +137,7 @@ std::unique_ptr<HeldPending> read_batch(const HeldSource& held, const Words& kin
     for (std::size_t i = 0; i < records.size(); ++i) {
       records[i] = {static_cast<unsigned>(kinds.data()[i]), indices.data()[i], at(places.data()[i])};
     }
-    if (!stream) return source.read_batch_async(records);
-    return holds ? source.read_batch_on(at(*stream), records) : source.read_batch_after(at(*stream), records);
+    return source.read_batch_async(records, order_of(stream, holds));
   });
 }
 

@@ -1,4 +1,4 @@
-"""The loader: every record once an epoch, in an order that a resumed run continues, whatever ends it."""
+"""The loader: every record is delivered once per epoch, in an order that a resumed run continues."""
 
 import json
 import os

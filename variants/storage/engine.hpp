@@ -71,6 +71,8 @@ struct EngineEntry {
   /// Throws Failure that names file and offset if a block cannot be read or is wrong.
   std::function<DeviceAccessResult(const PointConfig&, const DeviceAccesses&)> access = {};
 };
+/// Help of the axis `streams` that engines with copies share.
+inline constexpr const char* kStreamsHelp = "groups of copies that run at once, each on a stream";
 using Engines = Registry<EngineEntry>;
 using EngineRegistration = Registration<EngineEntry>;
 

@@ -67,7 +67,7 @@ class StorageMover : public testing::Test {
  protected:
   std::shared_ptr<Job> job(std::vector<std::uint64_t> offsets, std::unique_ptr<Gate> gate = nullptr) {
     std::vector<Extent> extents;
-    for (const std::uint64_t offset : offsets) extents.push_back({offset, 10, &place_, 0, offset});
+    for (const std::uint64_t offset : offsets) extents.push_back({offset, 10, &place_});
     const std::uint64_t begins[] = {0, 1000};
     auto made =
         std::make_shared<Job>(Operation::read, plan_of(std::move(extents), begins, {10, 0, 1}), std::move(gate));

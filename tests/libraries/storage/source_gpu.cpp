@@ -86,7 +86,7 @@ TEST_P(StorageSourceOnGpu, ReadRunsInTheOrderOfAStream) {
   for (int turn = 0; turn < 20; ++turn) {
     const std::size_t start = static_cast<std::size_t>(turn) * 1000, bytes = 20'000'000;
     check(cudaMemsetAsync(memory_, 0xDD, bytes, stream), "cudaMemsetAsync");  // must not overwrite what is read
-    const Pending read = source.read_bytes_on(stream, start, bytes, memory_);
+    const Pending read = source.read_bytes_async(start, bytes, memory_, Order::in(stream));
     check(cudaMemcpyAsync(host, memory_, bytes, cudaMemcpyDeviceToHost, stream), "cudaMemcpyAsync");
     check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
     read.wait();
@@ -99,7 +99,7 @@ TEST_P(StorageSourceOnGpu, ReadRunsInTheOrderOfAStream) {
 TEST_P(StorageSourceOnGpu, FailedReadLetsTheStreamGoOn) {
   Source source({path_}, options());
   std::filesystem::resize_file(path_, 1000);
-  const Pending read = source.read_bytes_on(nullptr, 0, kFileBytes, memory_);
+  const Pending read = source.read_bytes_async(0, kFileBytes, memory_, Order::in(nullptr));
   check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
   EXPECT_THROW(read.wait(), StorageError);
 }

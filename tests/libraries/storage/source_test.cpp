@@ -263,7 +263,7 @@ TEST_P(StorageSource, InvalidRequestsNameWhatIsAllowed) {
             "bytes: invalid value '1 from 381873'; allowed: 0 to 381873, the bytes of the source");
   EXPECT_EQ(invalid([&] { source.write(kind, 0, 1, &byte); }),
             "writable: invalid value 'false'; allowed: true, to write to the source");
-  EXPECT_EQ(invalid([&] { source.read_on(nullptr, kind, 0, 1, &byte); }),
+  EXPECT_EQ(invalid([&] { source.read_async(kind, 0, 1, &byte, Order::in(nullptr)); }),
             "stream: invalid value 'a stream'; allowed: none, because the device has no streams");
   EXPECT_EQ(invalid([&] { source.add_kind({.name = "rows", .record_bytes = 1}); }),
             "kind: invalid value 'rows'; allowed: a name that no other kind of the source has");

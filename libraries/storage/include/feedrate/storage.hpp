@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "common/error.hpp"
@@ -40,8 +41,8 @@ struct Kind {
   std::uint64_t start = 0;          ///< first byte in the source, whose files lie end to end
   std::uint64_t bytes = kToTheEnd;  ///< length of the extent; used only if the records have one size
   std::uint64_t record_bytes = 0;   ///< size of each record; 0: `offsets` give the sizes
-  std::vector<std::uint64_t> offsets =
-      {};  ///< of variable records, from `start`; the last one is the end of the last record
+  /// Of variable records: the first byte of each, counted from `start`, and the end of the last one.
+  std::vector<std::uint64_t> offsets = {};
 
   static constexpr std::uint64_t kToTheEnd = ~std::uint64_t{0};
 };
@@ -73,6 +74,24 @@ struct Statistics {
   std::uint64_t errors = 0;         ///< failed reads and writes
 };
 
+/// When a request begins, relative to the work on a CUDA stream (a cudaStream_t of the source's GPU).
+struct Order {
+  bool streamed = false;  ///< false: the request begins at once
+  void* stream = nullptr;
+  bool holds = false;
+
+  /// The request begins once the work queued on the stream so far has ended. Later work on the stream does not wait.
+  static Order after(void* stream) { return {true, stream, false}; }
+  /// The same, and later work on the stream waits for the end of the request. If the request fails, the stream goes on
+  /// without the data, so ask the Pending before the results are used. Until the end, no thread of the process may make
+  /// a call that waits for the entire GPU: cudaFree, cudaFreeHost, cudaHostUnregister, cudaDeviceSynchronize, or the
+  /// first launch of a kernel that is loaded lazily. Such a call waits for the stream, and may hold a lock that the
+  /// request needs.
+  static Order in(void* stream) { return {true, stream, true}; }
+};
+
+class Job;
+
 /// A read or write that is under way. Copies refer to the same one. Any thread. The destructor does not wait; the
 /// places must stay valid until it has ended.
 class FEEDRATE_EXPORT Pending {
@@ -86,9 +105,8 @@ class FEEDRATE_EXPORT Pending {
 
  private:
   friend class Source;
-  struct State;
-  explicit Pending(std::shared_ptr<State> state) : state_(std::move(state)) {}
-  std::shared_ptr<State> state_;
+  explicit Pending(std::shared_ptr<Job> job) : job_(std::move(job)) {}
+  std::shared_ptr<Job> job_;
 };
 
 /// Files laid end to end, or one block device, opened for reading or also for writing. A thread of the source moves the
@@ -118,40 +136,23 @@ class FEEDRATE_EXPORT Source {
   std::uint64_t records(unsigned kind) const;
   std::uint64_t bytes_of(unsigned kind, std::uint64_t first, std::uint64_t count = 1) const;
 
-  /// Reads `count` consecutive records to consecutive places. Throws StorageError, BadInput, Failure.
+  /// Reads `count` consecutive records to consecutive places. The asynchronous calls do not wait. Throws StorageError,
+  /// BadInput, Failure. An order of a stream is BadInput for `cpu`.
   void read(unsigned kind, std::uint64_t first, std::uint64_t count, void* place);
-  Pending read_async(unsigned kind, std::uint64_t first, std::uint64_t count, void* place);
+  Pending read_async(unsigned kind, std::uint64_t first, std::uint64_t count, void* place, const Order& = {});
   /// Reads records of any kinds, each to its own place. Neighbouring ones are read together.
   void read_batch(std::span<const Record>);
-  Pending read_batch_async(std::span<const Record>);
+  Pending read_batch_async(std::span<const Record>, const Order& = {});
   /// Reads any bytes, regardless of kinds.
   void read_bytes(std::uint64_t start, std::uint64_t bytes, void* place);
-  Pending read_bytes_async(std::uint64_t start, std::uint64_t bytes, void* place);
-
-  /// The same after the work that was queued on a CUDA stream (a cudaStream_t of the GPU) so far. Later work on the
-  /// stream does not wait. Throws BadInput for `cpu`.
-  Pending read_after(void* stream, unsigned kind, std::uint64_t first, std::uint64_t count, void* place);
-  Pending read_batch_after(void* stream, std::span<const Record>);
-  Pending read_bytes_after(void* stream, std::uint64_t start, std::uint64_t bytes, void* place);
-  /// The same in the order of the stream: later work on it waits for the end of the read as well. The calls do not
-  /// wait. If the read fails, the stream goes on without the data, so ask the Pending before the results are used.
-  /// Until the end, no thread of the process may make a call that waits for the entire GPU: cudaFree, cudaFreeHost,
-  /// cudaHostUnregister, cudaDeviceSynchronize, or the first launch of a kernel that is loaded lazily. Such a call
-  /// waits for the stream, and may hold a lock that the read needs.
-  Pending read_on(void* stream, unsigned kind, std::uint64_t first, std::uint64_t count, void* place);
-  Pending read_batch_on(void* stream, std::span<const Record>);
-  Pending read_bytes_on(void* stream, std::uint64_t start, std::uint64_t bytes, void* place);
+  Pending read_bytes_async(std::uint64_t start, std::uint64_t bytes, void* place, const Order& = {});
 
   /// Writes what reads would read. When it has ended, the data is in the file as far as write() guarantees it; sync()
   /// makes it durable. Throws BadInput also if the source is not writable.
   void write(unsigned kind, std::uint64_t first, std::uint64_t count, const void* place);
-  Pending write_async(unsigned kind, std::uint64_t first, std::uint64_t count, const void* place);
+  Pending write_async(unsigned kind, std::uint64_t first, std::uint64_t count, const void* place, const Order& = {});
   void write_bytes(std::uint64_t start, std::uint64_t bytes, const void* place);
-  Pending write_bytes_async(std::uint64_t start, std::uint64_t bytes, const void* place);
-  Pending write_after(void* stream, unsigned kind, std::uint64_t first, std::uint64_t count, const void* place);
-  Pending write_bytes_after(void* stream, std::uint64_t start, std::uint64_t bytes, const void* place);
-  Pending write_on(void* stream, unsigned kind, std::uint64_t first, std::uint64_t count, const void* place);
-  Pending write_bytes_on(void* stream, std::uint64_t start, std::uint64_t bytes, const void* place);
+  Pending write_bytes_async(std::uint64_t start, std::uint64_t bytes, const void* place, const Order& = {});
   /// Waits until all data written so far is on the drive (fdatasync). Throws StorageError.
   void sync();
 
